@@ -1,0 +1,136 @@
+/*
+ * What the executor needs of a device, and nothing more. A back end is a table of functions; "null" is built in,
+ * "soft" and "cuda" are modules opened by name (gmux-dev-soft.so exporting `gmux_device`), so that an installation
+ * without one pulls in none of its libraries.
+ *
+ * Everything about queues is asynchronous: an operation is submitted with its sequence number and completes later, in
+ * order within its queue. Completion is visible to the client in shared memory (struct tp_stream_slot.completed);
+ * nobody calls back per operation.
+ *
+ * Threads. Device, client, memory and module functions are called by the executor's main thread, one at a time.
+ * Queue functions of one client are called by that client's thread only; different clients' threads run at the same
+ * time, also beside the main thread. dev_client stop/destroy: main thread, after the client's thread has ended.
+ *
+ * Trust. Sizes, addresses and handles in queue operations come from a hostile client: the back end checks that every
+ * address lies in the client's window and turns a wrong one into that client's fault. Modules are hostile text.
+ *
+ * Errors: functions return CUresult values as int (0 = success), as the client will see them.
+ */
+#ifndef GMUX_DEVICE_DEVICE_H
+#define GMUX_DEVICE_DEVICE_H
+
+#include "transport/session.h"
+
+struct dev;        /* an opened device */
+struct dev_client; /* a client on it: window, share, priority */
+struct dev_module; /* a loaded image of one client */
+struct dev_queue;  /* a stream of one client */
+
+#define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
+
+struct dev_info {
+    char name[64];
+    uint8_t uuid[16];
+    uint32_t pci_domain, pci_bus, pci_device;
+    uint64_t memory_total;
+    uint32_t multiprocessors;
+    uint32_t driver_version; /* CUDA version, 13000 = 13.0 */
+    bool completes_always;   /* completion words move without `mark` */
+    int32_t attributes[DEV_ATTRIBUTES];
+};
+
+/* Told to the executor; any thread. */
+struct dev_events {
+    /* The client's fault: `result` is its sticky error from now on, the text (one line) goes to the log. Its queued
+     * work is dropped and completes. Called once per client at most. */
+    void (*client_fault)(void *arg, struct dev_client *c, int result, uint64_t address, const char *text);
+    void *arg;
+};
+
+struct dev_client_config {
+    uint32_t id;
+    uint64_t window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
+    uint64_t window_size;
+    int device_fd;        /* memfd of the device area, offset 0 = window_base; stays the caller's */
+    int host_fd;          /* memfd of the host area, offset 0 = window_base + window_size / 2 */
+    double share_pct;     /* (0, 100] */
+    int priority;         /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
+    struct tp_session *session; /* lives longer than the client */
+};
+
+/* What a load found; filled by module_load, owned by the module. `info` is an encoded struct wire_module_info. */
+struct dev_module_info {
+    struct wire_bytes info;
+    uint64_t globals_size;
+    uint64_t globals_align;
+    char *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
+};
+
+struct dev_launch {
+    struct dev_module *module;
+    uint32_t function; /* index in the module's function list; checked by the back end */
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes; /* dynamic */
+    const void *params;    /* packed as the function's layout says; copied by the call */
+    uint32_t params_size;
+};
+
+struct dev_ops {
+    const char *name;
+
+    /* --- device --- */
+    int (*open)(struct dev **out, const struct dev_events *events);
+    void (*close)(struct dev *d);
+    const struct dev_info *(*info)(struct dev *d);
+
+    /* --- clients --- */
+    int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
+    /* Live; the next scheduling decision sees it. */
+    void (*client_set_share)(struct dev_client *c, double share_pct, int priority);
+    /* Takes every operation of the client off the device, running kernels included, within a bounded time. Nothing of
+     * the client runs after it returns; its modules, queues and memory are still there. */
+    void (*client_stop)(struct dev_client *c);
+    /* Frees the client with all modules and queues left in it. After client_stop. */
+    void (*client_destroy)(struct dev_client *c);
+
+    /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */
+    int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
+    /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
+    void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
+
+    /* --- modules --- */
+    /* On failure *out is NULL but info->log may be set; free it with free(). */
+    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
+                       struct dev_module_info *info);
+    /* Gives the module's globals their memory (already mapped); with `initialise`, writes their initial values. */
+    int (*module_place)(struct dev_module *m, uint64_t globals_address, bool initialise);
+    /* Queued launches of it still run to their end. */
+    void (*module_unload)(struct dev_module *m);
+
+    /* --- queues --- */
+    int (*queue_create)(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
+    /* Everything in it is done (the client retires a stream with a record at its end). */
+    void (*queue_destroy)(struct dev_queue *q);
+    int (*launch)(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
+    int (*copy)(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
+    int (*write)(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
+    int (*fill)(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);
+    int (*wait)(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);
+    int (*stamp)(struct dev_queue *q, uint64_t seq, uint32_t event);
+    int (*gate)(struct dev_queue *q, uint64_t seq);
+    /* The client moved its gate word: look again. */
+    void (*gate_moved)(struct dev_queue *q);
+    int (*mark)(struct dev_queue *q, uint64_t seq);
+    /* Operations accepted and not completed, over all queues of the client: the executor stops reading the ring above
+     * its limit. Any thread. */
+    uint32_t (*backlog)(struct dev_client *c);
+};
+
+/* "null" is built in; others are looked up as gmux-dev-NAME.so in the library directory (GMUX_LIBEXEC_DIR, or beside
+ * the running program in a build tree). NULL with a one-line reason in `why` if there is none. */
+const struct dev_ops *dev_find(const char *name, char *why, size_t why_size);
+
+extern const struct dev_ops dev_null_ops;
+
+#endif

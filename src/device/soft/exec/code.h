@@ -1,0 +1,70 @@
+/*
+ * Executable forms of a kernel: the interpreter's and the compiler's, behind one call that runs one thread block.
+ * The block scheduler (sched.c) knows nothing else about either.
+ *
+ * A worker thread runs a block inside its fault guard (fault.c): SIGSEGV, SIGBUS and SIGFPE raised by the block, and
+ * the watchdog's signal, leave run_block by siglongjmp. Therefore nothing inside run_block may allocate, lock, or own
+ * anything: all memory it uses is in struct soft_block.
+ */
+#ifndef GMUX_SOFT_EXEC_CODE_H
+#define GMUX_SOFT_EXEC_CODE_H
+
+#include "base/attr.h"
+
+#define SOFT_WARP 32
+
+/* What run_block returns. */
+enum soft_outcome {
+    SOFT_DONE = 0,
+    SOFT_FAULT_ADDRESS,   /* global access outside the client's window: fault_address says where */
+    SOFT_FAULT_MISALIGNED,
+    SOFT_FAULT_TRAP,      /* trap, failed assert */
+    SOFT_FAULT_UNSUPPORTED,
+};
+
+/* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches it through the
+ * block, so that objects need no relocation against the executor. */
+struct soft_helpers;
+
+/* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code: new fields at the
+ * end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets from offsetof(). */
+#define SOFT_ABI_VERSION 1
+struct soft_block {
+    uint32_t ctaid[3];
+    uint32_t nctaid[3];
+    uint32_t ntid[3];
+    uint32_t threads;         /* ntid[0] * ntid[1] * ntid[2] */
+    uint32_t warps;           /* threads / 32, rounded up */
+    uint32_t first_thread;    /* linear thread number of lane 0 of the warp being run (compiled code) */
+    uint32_t alive;           /* lanes of that warp that exist and have not exited (compiled code) */
+    uint32_t shared_size;     /* static + dynamic, bytes */
+    const uint8_t *params;    /* packed parameters */
+    uint8_t *shared;          /* the block's shared memory; a power of two of bytes is reserved */
+    uint64_t shared_mask;     /* that power of two - 1: shared addresses are masked with it */
+    uint8_t *local;           /* local memory of the block: local_stride bytes per thread */
+    uint64_t local_stride;
+    uint8_t *save;            /* registers across barriers: save_stride bytes per warp */
+    uint64_t save_stride;
+    uint64_t window_base;     /* global accesses must satisfy (address - window_base) <= window_mask */
+    uint64_t window_mask;     /* window size - 1 */
+    const uint64_t *globals;  /* address of each module-scope symbol, by ir symbol index */
+    const struct soft_helpers *helpers;
+    uint64_t fault_address;
+    uint32_t fault_thread;    /* linear thread number */
+    uint32_t block_linear;    /* number of this block in its grid */
+    uint32_t dynamic_shared;  /* bytes of shared memory given at launch */
+    uint32_t reserved;
+    uint64_t clock_base;      /* for %clock64, %globaltimer */
+};
+
+struct soft_code {
+    /* Runs the whole block `b` describes. */
+    enum soft_outcome (*run_block)(const struct soft_code *code, struct soft_block *b);
+    /* Frees the code once nobody runs it any more; NULL-safe callers only. */
+    void (*destroy)(struct soft_code *code);
+    uint32_t save_bytes;  /* per warp: what run_block needs in b->save */
+    uint32_t local_bytes; /* per thread */
+    const char *tier;     /* "interpreter", "compiled" */
+};
+
+#endif

@@ -1,0 +1,58 @@
+#include "transport/memfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int tp_memfd_create(const char *name, uint64_t size)
+{
+    GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    if (size > INT64_MAX || ftruncate(fd, (off_t)size) < 0)
+        return size > INT64_MAX ? -EINVAL : -errno;
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    return gm_take_fd(&fd);
+}
+
+int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
+{
+    GM_AUTO_FD int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -errno;
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(fd, (const char *)data + done, size - done);
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return -errno;
+        }
+        done += (size_t)n;
+    }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return -errno;
+    return gm_take_fd(&fd);
+}
+
+int tp_memfd_check(int fd, uint64_t size, bool readonly)
+{
+    struct stat st;
+    int want = F_SEAL_SHRINK | F_SEAL_GROW | (readonly ? F_SEAL_WRITE : 0);
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & want) != want)
+        return -EBADMSG;
+    if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size != size)
+        return -EBADMSG;
+    return 0;
+}
+
+void *tp_memfd_map(int fd, size_t size, bool writable)
+{
+    void *p = mmap(NULL, size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}

@@ -1,0 +1,177 @@
+/*
+ * Sleeping: the consumer sleeps on `bell`, which everybody who wakes it increments; the producer sleeps on `head`.
+ * Each announces itself in its own flag, then looks once more, then sleeps; the other side publishes, then looks at
+ * the flag. One full fence on each side between the two steps (tests/model/ring.pml checks the handshake).
+ */
+#include "transport/ring.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static uint32_t padded(uint32_t size)
+{
+    return (size + 7u) & ~7u;
+}
+
+void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
+{
+    *r = (struct tp_ring){ .shared = shared, .data = data, .size = size };
+    r->mine = atomic_load_explicit(&shared->tail, memory_order_relaxed);
+    r->theirs = atomic_load_explicit(&shared->head, memory_order_acquire);
+}
+
+void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
+{
+    *r = (struct tp_ring){ .shared = shared, .data = data, .size = size };
+    r->mine = atomic_load_explicit(&shared->head, memory_order_relaxed);
+    r->theirs = r->mine;
+}
+
+static void copy_in(struct tp_ring *r, uint32_t at, const void *src, size_t n)
+{
+    uint32_t off = at & (r->size - 1);
+    size_t first = GM_MIN(n, (size_t)(r->size - off));
+    if (n == 0)
+        return;
+    memcpy(r->data + off, src, first);
+    if (n > first)
+        memcpy(r->data, (const uint8_t *)src + first, n - first);
+}
+
+static void copy_out(const struct tp_ring *r, uint32_t at, void *dst, size_t n)
+{
+    uint32_t off = at & (r->size - 1);
+    size_t first = GM_MIN(n, (size_t)(r->size - off));
+    memcpy(dst, r->data + off, first);
+    if (n > first)
+        memcpy((uint8_t *)dst + first, r->data, n - first);
+}
+
+void tp_ring_kick(struct tp_ring_shared *shared)
+{
+    atomic_fetch_add_explicit(&shared->bell, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&shared->consumer_sleeps, memory_order_relaxed))
+        tp_futex_wake(&shared->bell);
+}
+
+/* Waits until `need` bytes are free. */
+static int wait_for_room(struct tp_ring *r, uint32_t need, const struct tp_wait_policy *policy)
+{
+    struct tp_ring_shared *s = r->shared;
+    uint64_t spin_end = 0;
+    int result = 0;
+
+    for (;;) {
+        r->theirs = atomic_load_explicit(&s->head, memory_order_acquire);
+        if (r->mine - r->theirs > r->size)
+            return -EBADMSG;
+        if (r->size - (r->mine - r->theirs) >= need)
+            return 0;
+        uint64_t now = gm_now_ns();
+        if (!spin_end)
+            spin_end = now + policy->spin_ns;
+        if (now < spin_end) {
+            gm_cpu_relax();
+            continue;
+        }
+        atomic_store_explicit(&s->producer_sleeps, 1, memory_order_relaxed);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (atomic_load_explicit(&s->head, memory_order_relaxed) == r->theirs) {
+            if (policy->watchdog && (result = policy->watchdog(policy->arg)) != 0)
+                break;
+            tp_futex_wait(&s->head, r->theirs, policy->slice_ms);
+        }
+        atomic_store_explicit(&s->producer_sleeps, 0, memory_order_relaxed);
+    }
+    atomic_store_explicit(&s->producer_sleeps, 0, memory_order_relaxed);
+    return result;
+}
+
+int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size, const void *tail,
+                  size_t tail_size, const struct tp_wait_policy *policy)
+{
+    struct tp_ring_shared *s = r->shared;
+    uint32_t need = padded((uint32_t)(head_size + tail_size));
+
+    if (GM_UNLIKELY(r->size - (r->mine - r->theirs) < need)) {
+        int result = wait_for_room(r, need, policy);
+        if (result != 0)
+            return result;
+    }
+    copy_in(r, r->mine, head, head_size);
+    copy_in(r, r->mine + (uint32_t)head_size, tail, tail_size);
+    r->mine += need;
+    atomic_store_explicit(&s->tail, r->mine, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&s->consumer_sleeps, memory_order_relaxed))
+        tp_ring_kick(s);
+    return 0;
+}
+
+bool tp_ring_pending(struct tp_ring *r)
+{
+    if (r->theirs == r->mine)
+        r->theirs = atomic_load_explicit(&r->shared->tail, memory_order_acquire);
+    return r->theirs != r->mine;
+}
+
+int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size)
+{
+    struct wire_record head;
+    if (!tp_ring_pending(r))
+        return 0;
+    uint32_t used = r->theirs - r->mine;
+    if (used > r->size || used < sizeof(head))
+        return -EBADMSG;
+    copy_out(r, r->mine, &head, sizeof(head));
+    if (head.size > out_size || !wire_record_check(&head) || padded(head.size) > used)
+        return -EBADMSG;
+    copy_out(r, r->mine, out, head.size);
+    memcpy(out, &head, sizeof(head)); /* what was checked is what is used */
+    r->peeked = padded(head.size);
+    return 1;
+}
+
+void tp_ring_advance(struct tp_ring *r)
+{
+    struct tp_ring_shared *s = r->shared;
+    r->mine += r->peeked;
+    r->peeked = 0;
+    atomic_store_explicit(&s->head, r->mine, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)))
+        tp_futex_wake(&s->head);
+}
+
+void tp_ring_discard(struct tp_ring *r)
+{
+    struct tp_ring_shared *s = r->shared;
+    r->theirs = atomic_load_explicit(&s->tail, memory_order_acquire);
+    r->mine = r->theirs;
+    atomic_store_explicit(&s->head, r->mine, memory_order_release);
+    tp_futex_wake(&s->head);
+}
+
+void tp_ring_wait(struct tp_ring *r, uint32_t spin_ns, uint32_t slice_ms)
+{
+    struct tp_ring_shared *s = r->shared;
+    uint32_t bell = atomic_load_explicit(&s->bell, memory_order_acquire);
+
+    if (spin_ns) {
+        uint64_t end = gm_now_ns() + spin_ns;
+        do {
+            for (int i = 0; i < 16; i++) {
+                if (tp_ring_pending(r) || atomic_load_explicit(&s->bell, memory_order_relaxed) != bell)
+                    return;
+                gm_cpu_relax();
+            }
+        } while (gm_now_ns() < end);
+    }
+    atomic_store_explicit(&s->consumer_sleeps, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!tp_ring_pending(r))
+        tp_futex_wait(&s->bell, bell, slice_ms);
+    atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
+}

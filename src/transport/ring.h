@@ -1,0 +1,62 @@
+/*
+ * The command ring: bytes in shared memory, one producer (a client), one consumer (the executor's thread for that
+ * client). Records start with struct wire_record and are padded to 8 bytes. Neither side trusts the other: indices
+ * are read once and checked, geometry is kept in private memory, a record is copied out before it is looked at.
+ *
+ * The twelve rules of CONTRIBUTING.md ("Rings") are all kept in this file and its .c.
+ */
+#ifndef GMUX_TRANSPORT_RING_H
+#define GMUX_TRANSPORT_RING_H
+
+#include "transport/wait.h"
+#include "wire/messages.h"
+
+/* The shared part. Free-running indices; producer's and consumer's lines apart. Zero is a valid empty ring. */
+struct tp_ring_shared {
+    /* producer writes */
+    _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE);
+    _Atomic uint32_t producer_sleeps;
+    /* consumer writes */
+    _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE);
+    _Atomic uint32_t consumer_sleeps;
+    /* whoever wakes the consumer adds one; the consumer sleeps on it */
+    _Atomic uint32_t bell GM_ALIGNED(GM_CACHELINE);
+    uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];
+};
+_Static_assert(sizeof(struct tp_ring_shared) == 3 * GM_CACHELINE, "layout");
+
+/* One side's private view. Not thread-safe: producers of one client share a lock. */
+struct tp_ring {
+    struct tp_ring_shared *shared;
+    uint8_t *data;
+    uint32_t size;   /* of data, a power of two */
+    uint32_t mine;   /* own index */
+    uint32_t theirs; /* last seen of the other side */
+    uint32_t peeked; /* consumer: bytes that tp_ring_advance() gives back */
+};
+
+/* `data` and `size` come from a validated session. Both take over where the shared indices stand. */
+void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size);
+void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size);
+
+/* Producer: appends a record of two parts (the second may be empty), publishes it and wakes the consumer if it
+ * sleeps. head->size must be set to the sum. Waits for room by `policy`. 0, or what the watchdog returned;
+ * -EBADMSG if the consumer's index is impossible. */
+GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size,
+                                const void *tail, size_t tail_size, const struct tp_wait_policy *policy);
+
+/* Consumer: copies the next record to `out` without consuming it. 1: one is there and wire_record_check() holds;
+ * 0: empty; -EBADMSG: the producer broke the ring. */
+GM_MUST_CHECK int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size);
+/* Consumer: the record last peeked is done with. */
+void tp_ring_advance(struct tp_ring *r);
+/* Consumer: true if something is there. */
+bool tp_ring_pending(struct tp_ring *r);
+/* Consumer: gives back everything in the ring unread. */
+void tp_ring_discard(struct tp_ring *r);
+/* Consumer: spins and then sleeps until a record is there or the bell rings. Returns after at most one slice. */
+void tp_ring_wait(struct tp_ring *r, uint32_t spin_ns, uint32_t slice_ms);
+/* Anybody: makes the consumer return from tp_ring_wait(). */
+void tp_ring_kick(struct tp_ring_shared *shared);
+
+#endif

@@ -1,0 +1,98 @@
+#include "transport/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "transport/memfd.h"
+
+int tp_session_create(void)
+{
+    GM_AUTO_FD int fd = tp_memfd_create("gmux-session", TP_SESSION_SIZE);
+    if (fd < 0)
+        return fd;
+    const struct tp_session_header h = {
+        .magic = TP_SESSION_MAGIC,
+        .version = TP_SESSION_VERSION,
+        .size = TP_SESSION_SIZE,
+        .streams_at = TP_STREAMS_AT,
+        .streams = TP_STREAMS,
+        .events_at = TP_EVENTS_AT,
+        .events = TP_EVENTS,
+        .ring_at = TP_RING_AT,
+        .ring_size = TP_RING_BYTES,
+    };
+    ssize_t n = pwrite(fd, &h, sizeof(h), 0);
+    if (n != (ssize_t)sizeof(h))
+        return n < 0 ? -errno : -EIO;
+    return gm_take_fd(&fd);
+}
+
+static bool table_fits(uint64_t at, uint64_t count, uint64_t each, uint64_t size)
+{
+    return at >= TP_STREAMS_AT && at % GM_CACHELINE == 0 && count != 0 && at <= size && count <= (size - at) / each;
+}
+
+static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
+{
+    if (h->magic != TP_SESSION_MAGIC || h->version != TP_SESSION_VERSION || h->size != size)
+        return false;
+    if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
+        !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
+        !table_fits(h->ring_at, h->ring_size, 1, size))
+        return false;
+    if (!gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
+        return false;
+    uint64_t streams_end = h->streams_at + (uint64_t)h->streams * sizeof(struct tp_stream_slot);
+    uint64_t events_end = h->events_at + (uint64_t)h->events * sizeof(struct tp_event_slot);
+    return streams_end <= h->events_at && events_end <= h->ring_at;
+}
+
+int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
+{
+    struct tp_session_header h;
+
+    memset(s, 0, sizeof(*s));
+    if (size < TP_STREAMS_AT || size > (1u << 30))
+        return -EBADMSG;
+    int r = tp_memfd_check(fd, size, false);
+    if (r < 0)
+        return r;
+    uint8_t *base = tp_memfd_map(fd, size, true);
+    if (!base)
+        return -errno;
+    memcpy(&h, base, sizeof(h));
+    if (!header_is_sane(&h, size)) {
+        munmap(base, size);
+        return -EBADMSG;
+    }
+    (void)madvise(base, size, MADV_DONTFORK); /* rings are not inherited; a fork's child has no session */
+    s->base = base;
+    s->size = size;
+    s->control = (struct tp_session_control *)(void *)(base + TP_CONTROL_AT);
+    s->streams = (struct tp_stream_slot *)(void *)(base + h.streams_at);
+    s->streams_count = h.streams;
+    s->events = (struct tp_event_slot *)(void *)(base + h.events_at);
+    s->events_count = h.events;
+    s->ring_data = base + h.ring_at;
+    s->ring_size = h.ring_size;
+    return 0;
+}
+
+void tp_session_detach(struct tp_session *s)
+{
+    if (s->base)
+        munmap(s->base, s->size);
+    memset(s, 0, sizeof(*s));
+}
+
+bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_address)
+{
+    uint32_t none = 0;
+    if (atomic_load_explicit(&s->control->error, memory_order_relaxed) != 0)
+        return false;
+    atomic_store_explicit(&s->control->fault_address, fault_address, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&s->control->error, &none, result, memory_order_release,
+                                                   memory_order_relaxed);
+}

@@ -1,0 +1,103 @@
+/*
+ * Session memory: one sealed memfd per client and device, made by the server, mapped by client and executor.
+ *
+ *   0            struct tp_session_header   facts, written by the server before anybody else sees the memory
+ *   4096         struct tp_session_control  flags and words that move
+ *   streams_at   struct tp_stream_slot[TP_STREAMS]
+ *   events_at    struct tp_event_slot[TP_EVENTS]
+ *   ring_at      the command ring's bytes
+ *
+ * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
+ * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
+ *
+ * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct wire_record.seq). The
+ * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last one
+ * finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued.
+ *
+ * An executor that was replaced: the server compares the two words. Where they are equal nothing was in flight, and
+ * the next executor goes on reading the ring where it stands; elsewhere the client gets a sticky error.
+ */
+#ifndef GMUX_TRANSPORT_SESSION_H
+#define GMUX_TRANSPORT_SESSION_H
+
+#include "transport/ring.h"
+
+#define TP_SESSION_MAGIC   0x78756d67u /* "gmux" */
+#define TP_SESSION_VERSION 1u
+#define TP_STREAMS         1024u
+#define TP_EVENTS          65536u
+#define TP_RING_BYTES      (1u << 20)
+
+struct tp_session_header {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t size;
+    uint32_t streams_at;
+    uint32_t streams;
+    uint32_t events_at;
+    uint32_t events;
+    uint32_t ring_at;
+    uint32_t ring_size;
+};
+
+struct tp_session_control {
+    /* executor and server write, client reads */
+    _Atomic uint32_t error GM_ALIGNED(GM_CACHELINE); /* sticky CUresult, 0 = none; first one wins */
+    _Atomic uint32_t generation;                     /* executors so far; changes when one is replaced */
+    _Atomic uint64_t fault_address;                  /* of the error, 0 = not known */
+    _Atomic uint32_t share_permille;                 /* granted share, live */
+    struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
+    struct tp_ring_shared ring;
+};
+
+struct tp_stream_slot {
+    /* device writes */
+    struct tp_word completed GM_ALIGNED(GM_CACHELINE);
+    _Atomic uint64_t accepted; /* executor writes */
+    _Atomic uint64_t arrived;  /* seq of the gate that the stream stands at or last passed; device writes */
+    /* client writes */
+    _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
+    _Atomic int32_t priority;                       /* read when the first record of the stream arrives */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
+
+/* Written by the device at a stamp record: time first, then the sequence number of that record. */
+struct tp_event_slot {
+    _Atomic uint64_t time_ns;
+    _Atomic uint64_t seq;
+};
+_Static_assert(sizeof(struct tp_event_slot) == 16, "layout");
+
+#define TP_CONTROL_AT  4096u
+#define TP_STREAMS_AT  8192u
+#define TP_EVENTS_AT   (TP_STREAMS_AT + TP_STREAMS * (uint32_t)sizeof(struct tp_stream_slot))
+#define TP_RING_AT     (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
+#define TP_SESSION_SIZE (TP_RING_AT + TP_RING_BYTES)
+_Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
+_Static_assert(TP_RING_AT % 4096 == 0, "layout");
+
+/* A process's view of a mapped session: geometry checked once, then only this private copy is used. */
+struct tp_session {
+    void *base;
+    size_t size;
+    struct tp_session_control *control;
+    struct tp_stream_slot *streams;
+    struct tp_event_slot *events;
+    void *ring_data;
+    uint32_t ring_size;
+    uint32_t streams_count;
+    uint32_t events_count;
+};
+
+/* Server: a new session's memfd with its header written. Descriptor, or -errno. */
+GM_MUST_CHECK int tp_session_create(void);
+
+/* Maps and checks a session. 0; -EBADMSG if memory or header is not a session of this version; -errno. */
+GM_MUST_CHECK int tp_session_attach(struct tp_session *s, int fd, uint64_t size);
+void tp_session_detach(struct tp_session *s);
+
+/* Sets the sticky error unless there is one. True if this call set it. */
+bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_address);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * SOCK_SEQPACKET sockets between gmux processes: one packet is one message, descriptors travel with it, and who
+ * the peer is comes from the kernel. Descriptors received are CLOEXEC and owned by the packet until taken.
+ */
+#ifndef GMUX_TRANSPORT_SOCK_H
+#define GMUX_TRANSPORT_SOCK_H
+
+#include <sys/types.h>
+
+#include "wire/codec.h"
+
+#define TP_FDS_MAX 4
+
+/* A received packet. tp_packet_finish() closes the descriptors nobody took. Big (64 KiB): keep one per connection or
+ * thread, not many on the stack. */
+struct tp_packet {
+    struct wire_header header;
+    struct wire_dec body; /* positioned behind the header */
+    int fds[TP_FDS_MAX];
+    unsigned fds_count;
+    size_t size;
+    uint8_t data[WIRE_PACKET_MAX] GM_ALIGNED(8);
+};
+
+struct tp_peer {
+    pid_t pid; /* in the caller's PID namespace; 0 if the peer is not visible there */
+    uid_t uid;
+    gid_t gid;
+};
+
+/* Longest directory that leaves room for "/control_privileged" in sun_path. */
+#define TP_DIRECTORY_MAX 87u
+
+/* Bound and listening, mode 0666 set by the caller. Descriptor, or -errno (-ENAMETOOLONG, -EADDRINUSE ..). */
+GM_MUST_CHECK int tp_listen(const char *path);
+/* Connected, blocking. Descriptor, or -errno. */
+GM_MUST_CHECK int tp_connect(const char *path);
+/* A connected pair, both CLOEXEC. 0 or -errno. */
+GM_MUST_CHECK int tp_pair(int fds[2]);
+
+/* Who connected, from SO_PEERCRED. 0 or -errno. */
+GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
+
+/* Sends what was encoded, with up to TP_FDS_MAX descriptors (which stay the caller's). Blocks if the socket does;
+ * never raises SIGPIPE. 0, -EPIPE/-ECONNRESET when the peer is gone, -EMSGSIZE if the encoder overflowed, -EAGAIN. */
+GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
+
+/* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket; -EBADMSG: the packet or
+ * its header is malformed, or it had more descriptors than fit (they are closed); other -errno. */
+GM_MUST_CHECK int tp_recv(int fd, struct tp_packet *p);
+
+/* Takes descriptor `i` out of the packet; -1 if there is none. */
+int tp_packet_take_fd(struct tp_packet *p, unsigned i);
+void tp_packet_finish(struct tp_packet *p);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * Sleeping on a 64-bit word with a 32-bit futex: the futex is the low half, which changes with every publication
+ * unless exactly a multiple of 2^32 are published between reading and sleeping; a slice ends that, too.
+ *
+ * The handshake is Dekker's: the waiter announces itself and then looks at the value, the publisher stores the value
+ * and then looks for sleepers; with a full fence between the two steps on both sides at least one sees the other.
+ */
+#include "transport/wait.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static _Atomic uint32_t *low_half(struct tp_word *w)
+{
+    return (_Atomic uint32_t *)(uintptr_t)&w->value; /* little-endian, asserted in wire/codec.c */
+}
+
+void tp_futex_wait(_Atomic uint32_t *flag, uint32_t expected, uint32_t ms)
+{
+    struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * (long)GM_NS_PER_MS };
+    syscall(SYS_futex, flag, FUTEX_WAIT, expected, &ts, NULL, 0);
+}
+
+void tp_futex_wake(_Atomic uint32_t *flag)
+{
+    syscall(SYS_futex, flag, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void tp_word_publish(struct tp_word *w, uint64_t value)
+{
+    atomic_store_explicit(&w->value, value, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (GM_UNLIKELY(atomic_load_explicit(&w->sleepers, memory_order_relaxed) != 0))
+        tp_futex_wake(low_half(w));
+}
+
+static bool reached(struct tp_word *w, uint64_t value)
+{
+    return atomic_load_explicit(&w->value, memory_order_acquire) >= value;
+}
+
+int tp_word_wait(struct tp_word *w, uint64_t value, const struct tp_wait_policy *policy)
+{
+    if (GM_LIKELY(reached(w, value)))
+        return 0;
+    if (policy->spin_ns) {
+        uint64_t end = gm_now_ns() + policy->spin_ns;
+        do {
+            for (int i = 0; i < 16; i++) {
+                if (reached(w, value))
+                    return 0;
+                gm_cpu_relax();
+            }
+        } while (gm_now_ns() < end);
+    }
+    int r = 0;
+    atomic_fetch_add_explicit(&w->sleepers, 1, memory_order_seq_cst);
+    for (;;) {
+        uint64_t seen = atomic_load_explicit(&w->value, memory_order_seq_cst);
+        if (seen >= value)
+            break;
+        if (policy->watchdog && (r = policy->watchdog(policy->arg)) != 0)
+            break;
+        tp_futex_wait(low_half(w), (uint32_t)seen, policy->slice_ms);
+    }
+    atomic_fetch_sub_explicit(&w->sleepers, 1, memory_order_relaxed);
+    return r;
+}
