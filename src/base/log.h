@@ -26,9 +26,9 @@ struct gm_log_topic {
     const char *name;
     int level; /* -1: not looked up yet; relaxed atomic access */
 };
-#define GM_LOG_TOPIC(topic_name)                                                                             \
-    {                                                                                                        \
-        .name = (topic_name), .level = -1                                                                    \
+#define GM_LOG_TOPIC(topic_name)                                                                                     \
+    {                                                                                                                \
+        .name = (topic_name), .level = -1                                                                            \
     }
 
 /* The level where GMUX_LOG names none, and the word that starts each line ("gmux-server"). `who` is kept. */
@@ -37,10 +37,10 @@ void gm_log_init(const char *who, enum gm_log_level default_level);
 bool gm_log_enabled(struct gm_log_topic *topic, enum gm_log_level level);
 void gm_log_write(struct gm_log_topic *topic, enum gm_log_level level, const char *fmt, ...) GM_PRINTF(3, 4);
 
-#define gm_log(topic, level, ...)                                                                            \
-    do {                                                                                                     \
-        if (gm_log_enabled((topic), (level)))                                                                \
-            gm_log_write((topic), (level), __VA_ARGS__);                                                     \
+#define gm_log(topic, level, ...)                                                                                    \
+    do {                                                                                                             \
+        if (gm_log_enabled((topic), (level)))                                                                        \
+            gm_log_write((topic), (level), __VA_ARGS__);                                                             \
     } while (0)
 #define gm_error(topic, ...) gm_log((topic), GM_LOG_ERROR, __VA_ARGS__)
 #define gm_warn(topic, ...)  gm_log((topic), GM_LOG_WARN, __VA_ARGS__)

@@ -51,10 +51,10 @@ struct dev_client_config {
     uint32_t id;
     uint64_t window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
     uint64_t window_size;
-    int device_fd;        /* memfd of the device area, offset 0 = window_base; stays the caller's */
-    int host_fd;          /* memfd of the host area, offset 0 = window_base + window_size / 2 */
-    double share_pct;     /* (0, 100] */
-    int priority;         /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
+    int device_fd;              /* memfd of the device area, offset 0 = window_base; stays the caller's */
+    int host_fd;                /* memfd of the host area, offset 0 = window_base + window_size / 2 */
+    double share_pct;           /* (0, 100] */
+    int priority;               /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
     struct tp_session *session; /* lives longer than the client */
 };
 

@@ -17,14 +17,14 @@ static uint32_t padded(uint32_t size)
 
 void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
 {
-    *r = (struct tp_ring){ .shared = shared, .data = data, .size = size };
+    *r = (struct tp_ring) { .shared = shared, .data = data, .size = size };
     r->mine = atomic_load_explicit(&shared->tail, memory_order_relaxed);
     r->theirs = atomic_load_explicit(&shared->head, memory_order_acquire);
 }
 
 void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
 {
-    *r = (struct tp_ring){ .shared = shared, .data = data, .size = size };
+    *r = (struct tp_ring) { .shared = shared, .data = data, .size = size };
     r->mine = atomic_load_explicit(&shared->head, memory_order_relaxed);
     r->theirs = r->mine;
 }

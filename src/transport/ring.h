@@ -42,8 +42,8 @@ void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, voi
 /* Producer: appends a record of two parts (the second may be empty), publishes it and wakes the consumer if it
  * sleeps. head->size must be set to the sum. Waits for room by `policy`. 0, or what the watchdog returned;
  * -EBADMSG if the consumer's index is impossible. */
-GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size,
-                                const void *tail, size_t tail_size, const struct tp_wait_policy *policy);
+GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size, const void *tail,
+                                size_t tail_size, const struct tp_wait_policy *policy);
 
 /* Consumer: copies the next record to `out` without consuming it. 1: one is there and wire_record_check() holds;
  * 0: empty; -EBADMSG: the producer broke the ring. */

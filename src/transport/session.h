@@ -11,8 +11,8 @@
  * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
  *
  * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct wire_record.seq). The
- * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last one
- * finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued.
+ * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
+ * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued.
  *
  * An executor that was replaced: the server compares the two words. Where they are equal nothing was in flight, and
  * the next executor goes on reading the ring where it stands; elsewhere the client gets a sticky error.
@@ -42,10 +42,10 @@ struct tp_session_header {
 
 struct tp_session_control {
     /* executor and server write, client reads */
-    _Atomic uint32_t error GM_ALIGNED(GM_CACHELINE); /* sticky CUresult, 0 = none; first one wins */
-    _Atomic uint32_t generation;                     /* executors so far; changes when one is replaced */
-    _Atomic uint64_t fault_address;                  /* of the error, 0 = not known */
-    _Atomic uint32_t share_permille;                 /* granted share, live */
+    _Atomic uint32_t error GM_ALIGNED(GM_CACHELINE);  /* sticky CUresult, 0 = none; first one wins */
+    _Atomic uint32_t generation;                      /* executors so far; changes when one is replaced */
+    _Atomic uint64_t fault_address;                   /* of the error, 0 = not known */
+    _Atomic uint32_t share_permille;                  /* granted share, live */
     struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
     struct tp_ring_shared ring;
 };
@@ -69,10 +69,10 @@ struct tp_event_slot {
 };
 _Static_assert(sizeof(struct tp_event_slot) == 16, "layout");
 
-#define TP_CONTROL_AT  4096u
-#define TP_STREAMS_AT  8192u
-#define TP_EVENTS_AT   (TP_STREAMS_AT + TP_STREAMS * (uint32_t)sizeof(struct tp_stream_slot))
-#define TP_RING_AT     (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
+#define TP_CONTROL_AT   4096u
+#define TP_STREAMS_AT   8192u
+#define TP_EVENTS_AT    (TP_STREAMS_AT + TP_STREAMS * (uint32_t)sizeof(struct tp_stream_slot))
+#define TP_RING_AT      (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
 #define TP_SESSION_SIZE (TP_RING_AT + TP_RING_BYTES)
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");

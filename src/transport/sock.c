@@ -58,7 +58,7 @@ int tp_peer(int fd, struct tp_peer *out)
     socklen_t n = sizeof(cred);
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0)
         return -errno;
-    *out = (struct tp_peer){ cred.pid, cred.uid, cred.gid };
+    *out = (struct tp_peer) { cred.pid, cred.uid, cred.gid };
     return 0;
 }
 
@@ -100,10 +100,9 @@ int tp_recv(int fd, struct tp_packet *p)
         char space[CMSG_SPACE(sizeof(int) * TP_FDS_MAX * 2)];
     } control;
     struct iovec iov = { .iov_base = p->data, .iov_len = sizeof(p->data) };
-    struct msghdr m = { .msg_iov = &iov,
-                        .msg_iovlen = 1,
-                        .msg_control = control.space,
-                        .msg_controllen = sizeof(control.space) };
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof(control.space)
+    };
     ssize_t n;
     bool bad = false;
 

@@ -6,7 +6,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is li
 
 void wire_enc_init(struct wire_enc *e, void *buffer, size_t capacity)
 {
-    *e = (struct wire_enc){ .data = buffer, .capacity = capacity };
+    *e = (struct wire_enc) { .data = buffer, .capacity = capacity };
 }
 
 static void put(struct wire_enc *e, const void *p, size_t n)
@@ -79,7 +79,7 @@ void wire_put_bytes(struct wire_enc *e, struct wire_bytes b, uint32_t max)
 
 void wire_dec_init(struct wire_dec *d, const void *data, size_t size)
 {
-    *d = (struct wire_dec){ .data = data, .size = size };
+    *d = (struct wire_dec) { .data = data, .size = size };
 }
 
 static const void *get(struct wire_dec *d, size_t n)
@@ -102,19 +102,19 @@ struct wire_header wire_dec_begin(struct wire_dec *d, const void *packet, size_t
         memcpy(&h, p, sizeof(h));
     if (h.size != size || h.reserved != 0) {
         d->fatal = true;
-        return (struct wire_header){ 0 };
+        return (struct wire_header) { 0 };
     }
     return h;
 }
 
-#define GET_SCALAR(suffix, type)                                                                             \
-    type wire_get_##suffix(struct wire_dec *d)                                                               \
-    {                                                                                                        \
-        type v = 0;                                                                                          \
-        const void *p = get(d, sizeof(v));                                                                   \
-        if (p)                                                                                               \
-            memcpy(&v, p, sizeof(v));                                                                        \
-        return v;                                                                                            \
+#define GET_SCALAR(suffix, type)                                                                                     \
+    type wire_get_##suffix(struct wire_dec *d)                                                                       \
+    {                                                                                                                \
+        type v = 0;                                                                                                  \
+        const void *p = get(d, sizeof(v));                                                                           \
+        if (p)                                                                                                       \
+            memcpy(&v, p, sizeof(v));                                                                                \
+        return v;                                                                                                    \
     }
 GET_SCALAR(u32, uint32_t)
 GET_SCALAR(u64, uint64_t)
@@ -143,10 +143,10 @@ struct wire_bytes wire_get_bytes(struct wire_dec *d, uint32_t max)
     uint32_t n = wire_get_u32(d);
     if (n > max) {
         d->fatal = true;
-        return (struct wire_bytes){ 0 };
+        return (struct wire_bytes) { 0 };
     }
     const void *p = get(d, n);
-    return (struct wire_bytes){ p, p ? n : 0 };
+    return (struct wire_bytes) { p, p ? n : 0 };
 }
 
 bool wire_dec_end(const struct wire_dec *d)

@@ -12,7 +12,7 @@
 
 #include "base/attr.h"
 
-#define WIRE_LIST_MAX  (16u << 20)
+#define WIRE_LIST_MAX   (16u << 20)
 #define WIRE_PACKET_MAX 65536u /* one packet on a socket, header included */
 
 struct wire_bytes {
@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct wire_record) == 24, "layout");
 
 struct wire_enc {
     uint8_t *data;
-    size_t size;     /* written so far */
+    size_t size; /* written so far */
     size_t capacity;
     bool fatal;
 };

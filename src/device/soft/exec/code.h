@@ -16,9 +16,9 @@
 /* What run_block returns. */
 enum soft_outcome {
     SOFT_DONE = 0,
-    SOFT_FAULT_ADDRESS,   /* global access outside the client's window: fault_address says where */
+    SOFT_FAULT_ADDRESS, /* global access outside the client's window: fault_address says where */
     SOFT_FAULT_MISALIGNED,
-    SOFT_FAULT_TRAP,      /* trap, failed assert */
+    SOFT_FAULT_TRAP, /* trap, failed assert */
     SOFT_FAULT_UNSUPPORTED,
 };
 
@@ -33,28 +33,28 @@ struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
     uint32_t ntid[3];
-    uint32_t threads;         /* ntid[0] * ntid[1] * ntid[2] */
-    uint32_t warps;           /* threads / 32, rounded up */
-    uint32_t first_thread;    /* linear thread number of lane 0 of the warp being run (compiled code) */
-    uint32_t alive;           /* lanes of that warp that exist and have not exited (compiled code) */
-    uint32_t shared_size;     /* static + dynamic, bytes */
-    const uint8_t *params;    /* packed parameters */
-    uint8_t *shared;          /* the block's shared memory; a power of two of bytes is reserved */
-    uint64_t shared_mask;     /* that power of two - 1: shared addresses are masked with it */
-    uint8_t *local;           /* local memory of the block: local_stride bytes per thread */
+    uint32_t threads;      /* ntid[0] * ntid[1] * ntid[2] */
+    uint32_t warps;        /* threads / 32, rounded up */
+    uint32_t first_thread; /* linear thread number of lane 0 of the warp being run (compiled code) */
+    uint32_t alive;        /* lanes of that warp that exist and have not exited (compiled code) */
+    uint32_t shared_size;  /* static + dynamic, bytes */
+    const uint8_t *params; /* packed parameters */
+    uint8_t *shared;       /* the block's shared memory; a power of two of bytes is reserved */
+    uint64_t shared_mask;  /* that power of two - 1: shared addresses are masked with it */
+    uint8_t *local;        /* local memory of the block: local_stride bytes per thread */
     uint64_t local_stride;
-    uint8_t *save;            /* registers across barriers: save_stride bytes per warp */
+    uint8_t *save; /* registers across barriers: save_stride bytes per warp */
     uint64_t save_stride;
-    uint64_t window_base;     /* global accesses must satisfy (address - window_base) <= window_mask */
-    uint64_t window_mask;     /* window size - 1 */
-    const uint64_t *globals;  /* address of each module-scope symbol, by ir symbol index */
+    uint64_t window_base;    /* global accesses must satisfy (address - window_base) <= window_mask */
+    uint64_t window_mask;    /* window size - 1 */
+    const uint64_t *globals; /* address of each module-scope symbol, by ir symbol index */
     const struct soft_helpers *helpers;
     uint64_t fault_address;
-    uint32_t fault_thread;    /* linear thread number */
-    uint32_t block_linear;    /* number of this block in its grid */
-    uint32_t dynamic_shared;  /* bytes of shared memory given at launch */
+    uint32_t fault_thread;   /* linear thread number */
+    uint32_t block_linear;   /* number of this block in its grid */
+    uint32_t dynamic_shared; /* bytes of shared memory given at launch */
     uint32_t reserved;
-    uint64_t clock_base;      /* for %clock64, %globaltimer */
+    uint64_t clock_base; /* for %clock64, %globaltimer */
 };
 
 struct soft_code {

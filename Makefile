@@ -1,0 +1,51 @@
+# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz), DEVICE, BUILD.
+
+BUILD   ?= build
+CLIENTS ?= 3
+SHARE   ?= 33
+T       ?= 60
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check bench fuzz docs lint format ptx install clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+build: $(BUILD)/build.ninja ## compile everything
+	@ninja -C $(BUILD) --quiet
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) >/dev/null || { cat $(BUILD)/meson-logs/meson-log.txt; exit 1; }
+
+demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone run
+	@scripts/demo.sh $(BUILD) $(CLIENTS) $(SHARE)
+
+test: build ## all that can run here; last line: N passed, N failed, N skipped
+	@scripts/test.sh $(BUILD)
+
+check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
+	@scripts/check.sh
+
+bench: build ## measurements, as a table and in $(BUILD)/bench.json
+	@bench/run.py $(BUILD)
+
+fuzz: ## run every fuzzer for T seconds (clang)
+	@scripts/fuzz.sh $(T)
+
+docs: build ## man pages and the API coverage page, in $(BUILD)/docs
+	@ninja -C $(BUILD) --quiet docs
+
+lint: ## layering, file sizes, spelling of names, formatting
+	@scripts/lint.py
+
+format: ## clang-format on all C files
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+ptx: ## compile the example kernels to PTX again (clang 19)
+	@scripts/make-ptx.sh
+
+install: build ## DESTDIR and --prefix as Meson has them
+	@meson install -C $(BUILD)
+
+clean: ## remove the build tree
+	@rm -rf $(BUILD) $(BUILD)-*

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Builds with gcc and clang, then runs the suite under AddressSanitizer + UBSan and the threaded parts under
+# ThreadSanitizer. Fuzz corpora are replayed by the ordinary suite, so the sanitizer runs replay them as well.
+set -eu
+cd "$(dirname "$0")/.."
+
+setup() { # DIR CC OPTIONS...
+    dir=$1 cc=$2
+    shift 2
+    if [ ! -d "$dir" ]; then
+        CC=$cc meson setup "$dir" "$@" >/dev/null
+    fi
+    ninja -C "$dir" --quiet
+}
+
+echo "== clang build"
+setup build-clang clang -Dtests=disabled
+echo "== ASan + UBSan"
+setup build-asan gcc -Db_sanitize=address,undefined --buildtype=debugoptimized
+ASAN_OPTIONS=detect_stack_use_after_return=0 scripts/test.sh build-asan
+echo "== TSan"
+setup build-tsan gcc -Db_sanitize=thread --buildtype=debugoptimized
+meson test -C build-tsan --suite threads --print-errorlogs

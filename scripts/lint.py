@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Checks what a compiler does not: layering of includes, file length, formatting, stray words. Exits 1 on findings."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+# A folder may include itself and what stands to its left.
+LAYERS = [["base"], ["wire"], ["transport"], ["fatbin"], ["device"], ["jit"],
+          ["executor", "server", "control", "client", "cli"]]
+ALLOWED = {}
+below = set()
+for group in LAYERS:
+    for folder in group:
+        ALLOWED[folder] = below | {folder}
+    below |= set(group)
+
+LINES_MAX = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+# Words that belong on a desk, not in a product.
+STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "--", *patterns], check=True, capture_output=True, text=True)
+    return [pathlib.Path(p) for p in out.stdout.split("\n") if p and pathlib.Path(p).exists()]
+
+
+def check_layers(path, text):
+    folder = path.parts[1]
+    for m in INCLUDE.finditer(text):
+        target = m.group(1).split("/")[0]
+        line = text.count("\n", 0, m.start()) + 1
+        if target in ALLOWED and target not in ALLOWED.get(folder, ()):
+            yield line, f"{folder} may not include {m.group(1)}"
+        if "/" not in m.group(1) and (pathlib.Path("src") / folder / m.group(1)).exists():
+            yield line, f'write "{folder}/{m.group(1)}", not "{m.group(1)}"'
+
+
+def main():
+    findings = []
+    sources = tracked("*.c", "*.h")
+    for path in sources:
+        text = path.read_text(encoding="utf-8")
+        lines = text.count("\n")
+        if path.parts[0] == "src":
+            findings += [f"{path}:{n}: {why}" for n, why in check_layers(path, text)]
+            if lines > LINES_MAX:
+                findings.append(f"{path}:{lines}: longer than {LINES_MAX} lines")
+        for m in STRAY.finditer(text):
+            findings.append(f"{path}:{text.count(chr(10), 0, m.start()) + 1}: {m.group(1)}")
+    for path in tracked("*.h"):
+        if path.parts[0] in ("src", "include") and "#ifndef GMUX_" not in path.read_text(encoding="utf-8"):
+            findings.append(f"{path}:1: no GMUX_ include guard")
+    if shutil.which("clang-format"):
+        run = subprocess.run(["clang-format", "--dry-run", "--Werror", *map(str, sources)],
+                             capture_output=True, text=True)
+        unformatted = {x.split(":")[0] for x in run.stderr.splitlines() if "error:" in x}
+        findings += [f"{path}:1: not as clang-format has it (make format)" for path in sorted(unformatted)]
+    else:
+        print("lint: no clang-format here, formatting not checked", file=sys.stderr)
+    for f in findings:
+        print(f)
+    print(f"lint: {len(sources)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
