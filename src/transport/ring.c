@@ -56,6 +56,12 @@ void tp_ring_kick(struct tp_ring_shared *shared)
         tp_futex_wake(&shared->bell);
 }
 
+void tp_ring_wake(struct tp_ring_shared *shared)
+{
+    atomic_fetch_add_explicit(&shared->bell, 1, memory_order_seq_cst);
+    tp_futex_wake(&shared->bell);
+}
+
 /* Waits until `need` bytes are free. */
 static int wait_for_room(struct tp_ring *r, uint32_t need, const struct tp_wait_policy *policy)
 {
@@ -154,24 +160,39 @@ void tp_ring_discard(struct tp_ring *r)
     tp_futex_wake(&s->head);
 }
 
-void tp_ring_wait(struct tp_ring *r, uint32_t spin_ns, uint32_t slice_ms)
+uint32_t tp_ring_bell(const struct tp_ring *r)
+{
+    return atomic_load_explicit(&r->shared->bell, memory_order_acquire);
+}
+
+/* Announces the sleep, looks once more, sleeps. The futex itself compares the bell, so that only records need the
+ * second look. */
+static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint32_t slice_ms, bool for_records)
 {
     struct tp_ring_shared *s = r->shared;
-    uint32_t bell = atomic_load_explicit(&s->bell, memory_order_acquire);
+    atomic_store_explicit(&s->consumer_sleeps, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!for_records || !tp_ring_pending(r))
+        tp_futex_wait(&s->bell, bell, slice_ms);
+    atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
+}
 
+void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t spin_ns, uint32_t slice_ms)
+{
     if (spin_ns) {
         uint64_t end = gm_now_ns() + spin_ns;
         do {
             for (int i = 0; i < 16; i++) {
-                if (tp_ring_pending(r) || atomic_load_explicit(&s->bell, memory_order_relaxed) != bell)
+                if (tp_ring_pending(r) || tp_ring_bell(r) != bell)
                     return;
                 gm_cpu_relax();
             }
         } while (gm_now_ns() < end);
     }
-    atomic_store_explicit(&s->consumer_sleeps, 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    if (!tp_ring_pending(r))
-        tp_futex_wait(&s->bell, bell, slice_ms);
-    atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
+    sleep_on_bell(r, bell, slice_ms, true);
+}
+
+void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
+{
+    sleep_on_bell(r, bell, slice_ms, false);
 }

@@ -96,3 +96,13 @@ bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_addre
     return atomic_compare_exchange_strong_explicit(&s->control->error, &none, result, memory_order_release,
                                                    memory_order_relaxed);
 }
+
+void tp_session_release_waiters(struct tp_session *s)
+{
+    struct tp_session_control *c = s->control;
+    for (uint32_t i = 0; i < s->streams_count; i++)
+        tp_word_publish(&s->streams[i].completed, TP_SEQ_FAILED);
+    /* The host-function thread and a producer that waits for room look at the error word when woken. */
+    tp_word_publish(&c->arrivals, atomic_load_explicit(&c->arrivals.value, memory_order_relaxed) + 1);
+    tp_futex_wake(&c->ring.head);
+}

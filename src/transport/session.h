@@ -14,6 +14,9 @@
  * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
  * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued.
  *
+ * A client with a sticky error has no thread reading its ring any more. All its streams then stand at TP_SEQ_FAILED, so
+ * that whoever waits returns and sees the error.
+ *
  * An executor that was replaced: the server compares the two words. Where they are equal nothing was in flight, and
  * the next executor goes on reading the ring where it stands; elsewhere the client gets a sticky error.
  */
@@ -27,6 +30,7 @@
 #define TP_STREAMS         1024u
 #define TP_EVENTS          65536u
 #define TP_RING_BYTES      (1u << 20)
+#define TP_SEQ_FAILED      UINT64_MAX /* in `completed`: nothing of this stream will run any more */
 
 struct tp_session_header {
     uint32_t magic;
@@ -99,5 +103,9 @@ void tp_session_detach(struct tp_session *s);
 
 /* Sets the sticky error unless there is one. True if this call set it. */
 bool tp_session_fail(struct tp_session *s, uint32_t result, uint64_t fault_address);
+
+/* Moves every stream to TP_SEQ_FAILED and wakes everybody who waits. After tp_session_fail(), when no device works for
+ * the client any more. */
+void tp_session_release_waiters(struct tp_session *s);
 
 #endif
