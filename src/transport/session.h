@@ -12,7 +12,9 @@
  *
  * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct wire_record.seq). The
  * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
- * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued.
+ * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued. A
+ * number used again after `retire` goes on counting where it stood, so that completion words only grow and an old
+ * (stream, seq) pair stays answerable: whoever waits for a stream that is not there waits for something already done.
  *
  * A client with a sticky error has no thread reading its ring any more. All its streams then stand at TP_SEQ_FAILED, so
  * that whoever waits returns and sees the error.
