@@ -18,8 +18,10 @@ enum soft_outcome {
     SOFT_DONE = 0,
     SOFT_FAULT_ADDRESS, /* global access outside the client's window: fault_address says where */
     SOFT_FAULT_MISALIGNED,
-    SOFT_FAULT_TRAP, /* trap, failed assert */
+    SOFT_FAULT_TRAP, /* trap */
     SOFT_FAULT_UNSUPPORTED,
+    SOFT_FAULT_ASSERT,  /* failed assert: its text is in the print buffer */
+    SOFT_FAULT_BARRIER, /* threads wait at barriers that can never complete */
 };
 
 /* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches it through the

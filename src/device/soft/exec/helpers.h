@@ -1,0 +1,48 @@
+/*
+ * What a kernel may call in the host: vprintf and __assertfail. (malloc answers NULL and free does nothing; neither
+ * needs a helper.) The table is one per client, because it holds the client's print buffer.
+ *
+ * Helpers run inside run_block: code.h's rule holds for them, they neither allocate nor lock, and they can be left at
+ * any instruction by a fault in memory they read for the kernel.
+ */
+#ifndef GMUX_SOFT_EXEC_HELPERS_H
+#define GMUX_SOFT_EXEC_HELPERS_H
+
+#include "device/soft/exec/code.h"
+
+struct soft_print;
+
+/* Compiled code calls through this table: new entries at the end, others change SOFT_ABI_VERSION. */
+struct soft_helpers {
+    /* Device vprintf for thread `thread` (linear number in the block): both addresses are generic ones of the
+     * kernel. Returns what vprintf returns there: the number of arguments, -1 if format is NULL or the text found no
+     * room. A wrong address sets b->fault_address and fault_thread and returns SOFT_PRINT_FAULT: the block ends with
+     * SOFT_FAULT_ADDRESS. */
+    int32_t (*vprintf)(struct soft_block *b, uint32_t thread, uint64_t format, uint64_t args);
+    /* Prints the text of a failed assertion as the CUDA runtime does. Sets fault_thread; the block ends with
+     * SOFT_FAULT_ASSERT. */
+    void (*assert_fail)(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file, uint32_t line,
+                        uint64_t function);
+    struct soft_print *print; /* NULL: prints go nowhere */
+};
+#define SOFT_PRINT_FAULT INT32_MIN
+
+/* The entries above; `print` is kept. */
+void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);
+
+/* One call's text is cut at this length. */
+#define SOFT_PRINT_MAX 1024u
+
+/* Buffer of `bytes` (a power of two, at least 8 KiB). NULL if there is no memory. */
+struct soft_print *soft_print_create(uint32_t bytes);
+void soft_print_destroy(struct soft_print *p);
+
+/* Appends one text; false, counted as dropped, if there is no room. Any number of threads at once, lock-free; a
+ * writer that is stopped for ever in the middle loses this and all later text, nothing else. */
+bool soft_print_append(struct soft_print *p, const char *text, uint32_t size);
+
+/* Hands over what has arrived, in order, and frees its room. One thread at a time. Returns how many texts were
+ * dropped since the last call. */
+uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, const char *text, uint32_t size), void *arg);
+
+#endif

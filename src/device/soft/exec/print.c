@@ -1,0 +1,121 @@
+/*
+ * The print buffer of a client: where the texts of device printf and assertions wait until somebody takes them.
+ *
+ * A byte ring. Writers reserve room with a compare-and-swap on `head`, copy, and then store the record's header with
+ * release; the reader takes records in order until it finds a header still zero, and zeroes what it took before it
+ * moves `tail`. So a header is always either zero or complete, and nobody waits for anybody.
+ */
+#include "device/soft/exec/helpers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define PRINT_MIN   8192u
+#define PRINT_ALIGN 8u
+#define PRINT_READY 0x80000000u /* in a header: the text is complete; low bits: its size */
+
+struct soft_print {
+    uint32_t mask;
+    uint32_t dropped;                       /* atomic */
+    GM_ALIGNED(GM_CACHELINE) uint32_t head; /* atomic; writers */
+    GM_ALIGNED(GM_CACHELINE) uint32_t tail; /* atomic; the reader */
+    GM_ALIGNED(GM_CACHELINE) uint8_t ring[];
+};
+
+struct soft_print *soft_print_create(uint32_t bytes)
+{
+    if (!gm_is_pow2(bytes) || bytes < PRINT_MIN || bytes > UINT32_MAX / 4)
+        return NULL;
+    size_t total = sizeof(struct soft_print) + bytes;
+    struct soft_print *p = aligned_alloc(GM_CACHELINE, total);
+    if (!p)
+        return NULL;
+    memset(p, 0, total);
+    p->mask = bytes - 1;
+    return p;
+}
+
+void soft_print_destroy(struct soft_print *p)
+{
+    free(p);
+}
+
+/* Bytes a record takes: header and text, in whole units. */
+static uint32_t record_size(uint32_t text_size)
+{
+    return (text_size + (uint32_t)sizeof(uint32_t) + PRINT_ALIGN - 1) & ~(PRINT_ALIGN - 1);
+}
+
+static void ring_copy_in(struct soft_print *p, uint32_t at, const char *text, uint32_t size)
+{
+    uint32_t start = at & p->mask;
+    uint32_t first = GM_MIN(size, p->mask + 1 - start);
+    memcpy(p->ring + start, text, first);
+    memcpy(p->ring, text + first, size - first);
+}
+
+static void ring_copy_out(struct soft_print *p, uint32_t at, char *text, uint32_t size)
+{
+    uint32_t start = at & p->mask;
+    uint32_t first = GM_MIN(size, p->mask + 1 - start);
+    memcpy(text, p->ring + start, first);
+    memcpy(text + first, p->ring, size - first);
+}
+
+static void ring_zero(struct soft_print *p, uint32_t at, uint32_t size)
+{
+    uint32_t start = at & p->mask;
+    uint32_t first = GM_MIN(size, p->mask + 1 - start);
+    memset(p->ring + start, 0, first);
+    memset(p->ring, 0, size - first);
+}
+
+/* Records are multiples of 8 bytes, so a header never wraps. */
+static uint32_t *ring_header(struct soft_print *p, uint32_t at)
+{
+    return (uint32_t *)(void *)(p->ring + (at & p->mask));
+}
+
+bool soft_print_append(struct soft_print *p, const char *text, uint32_t size)
+{
+    if (size > SOFT_PRINT_MAX)
+        size = SOFT_PRINT_MAX;
+    uint32_t need = record_size(size);
+    uint32_t head = __atomic_load_n(&p->head, __ATOMIC_RELAXED);
+    do {
+        /* Acquire: the reader's zeroes are seen before room that it freed is used. */
+        uint32_t tail = __atomic_load_n(&p->tail, __ATOMIC_ACQUIRE);
+        if (head - tail > p->mask + 1 - need) {
+            __atomic_fetch_add(&p->dropped, 1, __ATOMIC_RELAXED);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&p->head, &head, head + need, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    ring_copy_in(p, head + (uint32_t)sizeof(uint32_t), text, size);
+    __atomic_store_n(ring_header(p, head), PRINT_READY | size, __ATOMIC_RELEASE);
+    return true;
+}
+
+uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, const char *text, uint32_t size), void *arg)
+{
+    char text[SOFT_PRINT_MAX + 1];
+    uint32_t tail = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
+    for (;;) {
+        uint32_t head = __atomic_load_n(&p->head, __ATOMIC_RELAXED);
+        if (head == tail)
+            break;
+        uint32_t header = __atomic_load_n(ring_header(p, tail), __ATOMIC_ACQUIRE);
+        if (!(header & PRINT_READY))
+            break;
+        uint32_t size = GM_MIN(header & ~PRINT_READY, SOFT_PRINT_MAX);
+        ring_copy_out(p, tail + (uint32_t)sizeof(uint32_t), text, size);
+        text[size] = 0;
+        uint32_t taken = record_size(size);
+        ring_zero(p, tail, taken);
+        tail += taken;
+        __atomic_store_n(&p->tail, tail, __ATOMIC_RELEASE);
+        take(arg, text, size);
+    }
+    return __atomic_exchange_n(&p->dropped, 0, __ATOMIC_RELAXED);
+}

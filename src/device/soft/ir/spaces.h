@@ -1,0 +1,52 @@
+/*
+ * How the state spaces of PTX look as generic addresses on the software device. Interpreter, compiler and helpers
+ * use the same numbers (IR_GENERIC_* of ir.h), so that a pointer made by one means the same to the others.
+ *
+ * Global (and constant) memory: the addresses of the client's window themselves. The other spaces have an aperture of
+ * 4 GiB each, outside every window and outside what the host maps; the low 32 bits are the address in the space:
+ *
+ *   shared   byte in the block's shared memory. Masked with soft_block.shared_mask, never faults for its address; the
+ *            memory reserved for a block is a power of two of at least SOFT_SHARED_MIN bytes, so that an aligned
+ *            access stays inside.
+ *   local    byte in the local memory of the thread that uses the address: the same pointer names another byte in
+ *            another thread. An access not inside [0, local_stride) is SOFT_FAULT_ADDRESS.
+ *   param    byte in the kernel's parameters; read only. Outside of them: SOFT_FAULT_ADDRESS.
+ *
+ * Addresses that instructions of one space use (ld.shared, st.local ..) are taken modulo 2^32: clang keeps shared
+ * addresses in 64-bit registers, nvcc in 32-bit ones.
+ *
+ * Alignment: an access must be aligned to its whole size, vectors included, in every space
+ * (SOFT_FAULT_MISALIGNED). When several lanes of a warp fault, the one of the lowest lane is reported.
+ */
+#ifndef GMUX_SOFT_IR_SPACES_H
+#define GMUX_SOFT_IR_SPACES_H
+
+#include "base/attr.h"
+
+#define SOFT_SPACE_SHIFT  32 /* address >> 32 tells the aperture */
+#define SOFT_SPACE_SHARED UINT64_C(1)
+#define SOFT_SPACE_LOCAL  UINT64_C(2)
+#define SOFT_SPACE_PARAM  UINT64_C(3)
+
+#define SOFT_SHARED_BASE (SOFT_SPACE_SHARED << SOFT_SPACE_SHIFT)
+#define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
+#define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
+
+#define SOFT_SHARED_MIN 64u /* least bytes behind soft_block.shared, whatever the kernel declares */
+
+static inline bool soft_address_is_shared(uint64_t generic)
+{
+    return generic >> SOFT_SPACE_SHIFT == SOFT_SPACE_SHARED;
+}
+
+static inline bool soft_address_is_local(uint64_t generic)
+{
+    return generic >> SOFT_SPACE_SHIFT == SOFT_SPACE_LOCAL;
+}
+
+static inline bool soft_address_is_param(uint64_t generic)
+{
+    return generic >> SOFT_SPACE_SHIFT == SOFT_SPACE_PARAM;
+}
+
+#endif
