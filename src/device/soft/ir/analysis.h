@@ -1,0 +1,151 @@
+/*
+ * What the compiler needs to know about a function before it can turn warps into vector code: control flow, order of
+ * blocks, divergence, which registers are equal over a warp, where masks and blends are needed, barrier regions.
+ * One call runs all passes over one entry; the result is immutable and independent of the module's life except that
+ * it speaks in its indices. The passes: cfg.c (edges, order, dominators, loops, liveness), shape.c (uniform, affine,
+ * varying, together with thread frontiers), region.c (barrier regions).
+ *
+ * The execution scheme that the results are for ("thread frontiers"): each block has a waiting set of lanes, empty at
+ * first. After block B ran with mask M, its lanes are added to the waiting sets of the successors that they take;
+ * then the first block in priority order among {B's successors and F(B)} that has a non-empty waiting set runs, with
+ * all of its waiting lanes. F(B), the frontier, are the blocks where lanes may be waiting while B runs. If F(B) is
+ * empty, B runs with all lanes that are alive and its control flow is plain scalar control flow.
+ */
+#ifndef GMUX_SOFT_IR_ANALYSIS_H
+#define GMUX_SOFT_IR_ANALYSIS_H
+
+#include "device/soft/ir/ir.h"
+
+/* What is known about the launches that the code is for; all zero: nothing. */
+struct ir_analyse_options {
+    uint32_t ntid[3]; /* block size, or 0 0 0. (.reqntid of the entry is used by itself.) */
+    /* Promise of the caller: no warp straddles rows of the block (ntid.x is a multiple of 32, or ntid.y = ntid.z =
+     * 1). Implied where ntid says so. Without it and without ntid, tid.x is varying. */
+    bool rows;
+    /* Promise of the caller: nctaid.d * ntid.d < 2^31 in each dimension d, so that ctaid.d * ntid.d + tid.d does not
+     * wrap. (Only launches of over 2 G threads in a row break it.) */
+    bool small_grid;
+};
+
+enum ir_shape {
+    IR_UNIFORM, /* one value for all lanes that run: a scalar */
+    IR_AFFINE,  /* base + lane * stride, modulo 2^(width of the register); base = the value that lane 0 would have */
+    IR_VARYING, /* a vector */
+};
+
+struct ir_reg_info {
+    uint8_t shape; /* enum ir_shape; for every definition of the register */
+    /* AFFINE only: the value derives from a widening (cvt.u64.u32, mul.wide ..) of an affine value that may wrap
+     * inside the warp there; then base + lane * stride is wrong. Code must either test the sources of those widenings
+     * at run time (ir_instr_info.widen tells where and how) and have a vector form to fall back on, or treat the
+     * register as varying. */
+    uint8_t may_wrap;
+    /* The same for all warps of the block at the same point of control flow: the same scalar (UNIFORM), the same base
+     * (AFFINE), the same vector (VARYING). "Same point": holds for warps that have taken the same path. */
+    uint8_t block_uniform;
+    uint8_t is_const;    /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
+    uint32_t defs;       /* number of instructions that write it */
+    uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */
+    int64_t stride;      /* AFFINE */
+    uint64_t value;
+};
+
+enum ir_widen {
+    IR_WIDEN_NONE,
+    IR_WIDEN_UNSIGNED, /* affine only if base + lane * stride of the narrow source stays in [0, 2^w) for lanes 0 .. 31
+                        */
+    IR_WIDEN_SIGNED,   /* ... in [-2^(w-1), 2^(w-1)) */
+};
+
+struct ir_instr_info {
+    /* A destination must be blended with its old value under the mask: another path's lanes still need the old one.
+     * Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by its guard in any case. */
+    uint8_t blend;
+    uint8_t widen;   /* enum ir_widen: result affine if the source (src[0]) does not wrap; NONE where it is proven */
+    uint8_t address; /* enum ir_shape of the address of memory instructions (base + symbol + displacement) */
+    uint8_t address_may_wrap;
+    int64_t address_stride;
+};
+
+/* A list in ir_analysis.pool. */
+struct ir_list {
+    uint32_t first, count;
+};
+
+struct ir_block_info {
+    uint32_t priority; /* position in `order`; IR_NONE: unreachable, ignore the block */
+    uint32_t idom;     /* immediate dominator (block), IR_NONE for entry */
+    uint32_t ipdom;    /* immediate post-dominator, IR_NONE: the exit */
+    uint32_t loop;     /* header of the innermost loop (natural or irreducible) it is in, or IR_NONE */
+    uint32_t loop_depth;
+    struct ir_list preds;    /* blocks; reachable ones only */
+    struct ir_list frontier; /* blocks, in priority order; see above */
+    /* Its last instruction is a conditional branch (or brx) on which lanes may disagree. */
+    bool divergent;
+    /* Its last instruction is a conditional branch one side of which only returns: not divergent; the lanes that take
+     * it are removed from the alive mask, and the others go on. exit_taken: the side that returns is the branch
+     * target (succ 0), else the fall-through (succ 1). Also a guarded ret/exit with a varying guard (there is one
+     * successor). */
+    bool early_exit;
+    bool exit_taken;
+    bool only_returns;        /* nothing but ret/exit (perhaps after branches without effect) */
+    bool barrier;             /* ends with a barrier at which warps wait */
+    bool in_region_divergent; /* frontier not empty: runs with a mask */
+};
+
+/* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's entry; the others
+ * at a resume point: the successor of a barrier's block. */
+struct ir_region {
+    uint32_t start;         /* block */
+    struct ir_list blocks;  /* in priority order; a block may be in several regions */
+    struct ir_list live_in; /* registers to bring over the barrier (empty for region 0), ascending */
+    /* No branch inside depends on anything that differs between warps of the block (and no barrier region ends in
+     * different places for different warps): several warps may be run as one. */
+    bool jammable;
+};
+
+struct ir_analysis {
+    uint32_t fn;
+    uint32_t block_count, instr_count, reg_count, order_count, region_count;
+    struct ir_block_info *blocks; /* by block */
+    struct ir_instr_info *instrs; /* by instruction */
+    struct ir_reg_info *regs;     /* by register */
+    uint32_t *order;              /* reachable blocks by priority: reverse post-order, loops contiguous */
+    uint32_t *resume;             /* by block: region that starts after this block's barrier, or IR_NONE */
+    struct ir_region *regions;
+    uint32_t *pool;
+    /* Liveness: bit r of words [b * live_words, ..) */
+    uint32_t live_words;
+    uint64_t *live_in, *live_out;
+    /* A barrier in a block with a non-empty frontier: lanes of one warp may wait at different barriers. The region
+     * scheme does not hold for such a function; the interpreter runs it. */
+    bool divergent_barrier;
+    uint32_t divergent_barrier_line;
+    bool has_barrier;
+    bool irreducible;
+    /* The analysis relied on options.small_grid: code made from it must not run for larger grids. */
+    bool used_small_grid;
+};
+
+/*
+ * Analyses entry `fn` of `m`. 0, -ENOMEM, or -E2BIG: more work than a limit on time and memory allows (blocks x
+ * registers over 2^31 bits, frontiers over 2^24 elements); then only the interpreter can run it. *out is the
+ * caller's.
+ */
+GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt,
+                             struct ir_analysis **out);
+void ir_analysis_destroy(struct ir_analysis *a);
+
+static inline bool ir_live_in(const struct ir_analysis *a, uint32_t block, uint32_t reg)
+{
+    return a->live_in[(uint64_t)block * a->live_words + reg / 64] >> (reg % 64) & 1;
+}
+static inline bool ir_live_out(const struct ir_analysis *a, uint32_t block, uint32_t reg)
+{
+    return a->live_out[(uint64_t)block * a->live_words + reg / 64] >> (reg % 64) & 1;
+}
+
+struct _IO_FILE;
+void ir_analysis_print(const struct ir_module *m, const struct ir_analysis *a, struct _IO_FILE *out);
+
+#endif

@@ -1,0 +1,453 @@
+/*
+ * The intermediate form of a PTX module: what the parser makes and the interpreter, the analyses and the compiler
+ * read.
+ *
+ * It stays close to PTX (one instruction is one ir_instr, registers keep their declared types), because PTX is
+ * already a good compiler form; what is resolved away: names (everything is an index), scopes, text order of labels,
+ * type abbreviations, calls (device functions are inlined into the entries, see inline.c) and the dialects of clang
+ * and nvcc.
+ *
+ * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be read by any thread.
+ *
+ * Address spaces and what a value in a register means there:
+ *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known only when the
+ * module has been placed (soft_block.globals[symbol index]). cvta between global/const and generic: identity. shared
+ * byte offset in the block's shared memory (32 bits suffice; also held in 64-bit registers) local          byte
+ * offset in the thread's local memory, 0 .. fn->local_bytes - 1 param          byte offset in the packed parameters
+ * (entries only: inlining removes all other .param variables) generic        IR_GENERIC_* below: the upper 32 bits of
+ * the address tell the space. cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; a client's window
+ * never lies there.
+ */
+#ifndef GMUX_SOFT_IR_IR_H
+#define GMUX_SOFT_IR_IR_H
+
+#include "base/attr.h"
+
+#define IR_NONE UINT32_MAX /* no register, symbol, block ... */
+
+#define IR_GENERIC_SHARED 0x100000000ull
+#define IR_GENERIC_LOCAL  0x200000000ull
+#define IR_GENERIC_PARAM  0x300000000ull
+
+/* Limits on what a text may declare; more is a load error. */
+#define IR_MAX_INSTRS       (1u << 20) /* per function, after inlining */
+#define IR_MAX_REGS         (1u << 20) /* per function, after inlining */
+#define IR_MAX_BLOCKS       (1u << 18)
+#define IR_MAX_SYMBOLS      (1u << 17)
+#define IR_MAX_FNS          (1u << 14)
+#define IR_MAX_PARAMS       4096
+#define IR_MAX_PARAM_BYTES  32764u
+#define IR_MAX_SHARED_BYTES (1u << 20)
+#define IR_MAX_LOCAL_BYTES  (512u << 10)
+#define IR_MAX_GLOBAL_BYTES (1ull << 36) /* one symbol */
+#define IR_MAX_INIT_BYTES   (1ull << 30) /* all initial values of a module together */
+#define IR_MAX_ALIGN        4096
+
+enum ir_type {
+#define IR_TYPE(name, text, size, class) IR_##name,
+#include "device/soft/ir/ops.h"
+    IR_TYPE_COUNT,
+};
+
+enum ir_op {
+#define IR_OP(name, ...) IR_OP_##name,
+#include "device/soft/ir/ops.h"
+    IR_OP_COUNT,
+};
+
+enum ir_sreg {
+#define IR_SREG(name, ...) IR_SREG_##name,
+#include "device/soft/ir/ops.h"
+    IR_SREG_COUNT,
+};
+
+/* Properties of opcodes (ir_op_info.properties). */
+enum {
+    IR_P_LOAD = 1,        /* reads memory through `address` */
+    IR_P_STORE = 2,       /* writes memory through `address` */
+    IR_P_EFFECT = 4,      /* must run even if no result is used */
+    IR_P_CROSS_LANE = 8,  /* lanes see each other's values */
+    IR_P_TERMINATOR = 16, /* ends a block */
+    IR_P_NOP = 32,        /* no meaning on this device: may be skipped */
+    IR_P_CARRY_IN = 64,   /* last source is the carry register */
+    IR_P_DST32 = 128,     /* destination is 32 bits whatever the type */
+};
+
+enum ir_space {
+    IR_SPACE_GENERIC,
+    IR_SPACE_GLOBAL,
+    IR_SPACE_CONST,
+    IR_SPACE_SHARED,
+    IR_SPACE_LOCAL,
+    IR_SPACE_PARAM,
+};
+
+/* Rounding. N, Z, M, P: result of floating point arithmetic (.rn .rz .rm .rp; N also where none was written);
+ * NI .. PI: to an integral value (cvt.rni ..). IR_ROUND_NONE: the instruction does not round. */
+enum ir_round {
+    IR_ROUND_NONE,
+    IR_ROUND_N,
+    IR_ROUND_Z,
+    IR_ROUND_M,
+    IR_ROUND_P,
+    IR_ROUND_NI,
+    IR_ROUND_ZI,
+    IR_ROUND_MI,
+    IR_ROUND_PI,
+    IR_ROUND_NA, /* .rna: nearest, ties away (tf32) */
+};
+
+/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: true if unordered. */
+enum ir_cmp {
+    IR_CMP_NONE,
+    IR_CMP_EQ,
+    IR_CMP_NE,
+    IR_CMP_LT,
+    IR_CMP_LE,
+    IR_CMP_GT,
+    IR_CMP_GE,
+    IR_CMP_EQU,
+    IR_CMP_NEU,
+    IR_CMP_LTU,
+    IR_CMP_LEU,
+    IR_CMP_GTU,
+    IR_CMP_GEU,
+    IR_CMP_NUM, /* neither is NaN */
+    IR_CMP_NAN, /* one is NaN */
+};
+
+/* set, setp: result = (a cmp b) boolop c. */
+enum ir_boolop {
+    IR_BOOL_NONE,
+    IR_BOOL_AND,
+    IR_BOOL_OR,
+    IR_BOOL_XOR,
+};
+
+/* ir_instr.mode: what the opcode's variants are, by opcode. */
+enum ir_mode {
+    IR_MODE_NONE,
+    /* MUL, MAD, MADC, MUL24, MAD24, DP2A (integer). WIDE: type is the sources', the result is twice as wide. */
+    IR_MUL_LO,
+    IR_MUL_HI,
+    IR_MUL_WIDE,
+    /* SHF */
+    IR_SHF_L,
+    IR_SHF_R,
+    /* PRMT; NONE: the index form */
+    IR_PRMT_F4E,
+    IR_PRMT_B4E,
+    IR_PRMT_RC8,
+    IR_PRMT_ECL,
+    IR_PRMT_ECR,
+    IR_PRMT_RC16,
+    /* TESTP */
+    IR_TESTP_FINITE,
+    IR_TESTP_INFINITE,
+    IR_TESTP_NUMBER,
+    IR_TESTP_NOTANUMBER,
+    IR_TESTP_NORMAL,
+    IR_TESTP_SUBNORMAL,
+    /* ATOM, RED, REDUX. DEC, INC as in PTX (wrap at the operand). CAS: src[0] compare, src[1] new value. */
+    IR_ATOM_ADD,
+    IR_ATOM_MIN,
+    IR_ATOM_MAX,
+    IR_ATOM_AND,
+    IR_ATOM_OR,
+    IR_ATOM_XOR,
+    IR_ATOM_INC,
+    IR_ATOM_DEC,
+    IR_ATOM_EXCH,
+    IR_ATOM_CAS,
+    /* SHFL */
+    IR_SHFL_UP,
+    IR_SHFL_DOWN,
+    IR_SHFL_BFLY,
+    IR_SHFL_IDX,
+    /* VOTE (ALL, ANY, UNI: predicate result; BALLOT: b32), MATCH (ALL, ANY) */
+    IR_VOTE_ALL,
+    IR_VOTE_ANY,
+    IR_VOTE_UNI,
+    IR_VOTE_BALLOT,
+    /* BAR. SYNC and RED_* wait. RED_*: dst[0] is the result, last source the predicate. */
+    IR_BAR_SYNC,
+    IR_BAR_ARRIVE,
+    IR_BAR_RED_AND,
+    IR_BAR_RED_OR,
+    IR_BAR_RED_POPC,
+    /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
+    IR_CVTA_FROM,
+    IR_CVTA_TO,
+};
+
+/* Memory order and scope of LD, ST, ATOM, RED, FENCE, MEMBAR. WEAK: plain access. */
+enum ir_order {
+    IR_ORDER_WEAK,
+    IR_ORDER_RELAXED,
+    IR_ORDER_ACQUIRE,
+    IR_ORDER_RELEASE,
+    IR_ORDER_ACQ_REL,
+    IR_ORDER_SC,
+    IR_ORDER_VOLATILE, /* treat as relaxed; never merge or drop */
+};
+enum ir_scope {
+    IR_SCOPE_NONE,
+    IR_SCOPE_CTA,
+    IR_SCOPE_CLUSTER,
+    IR_SCOPE_GPU,
+    IR_SCOPE_SYS,
+};
+
+/* ir_instr.flags */
+enum {
+    IR_F_FTZ = 1,
+    IR_F_SAT = 2,       /* clamp: floats to [0, 1], integers to the range of the type */
+    IR_F_APPROX = 4,    /* also .full (div.full.f32) */
+    IR_F_CARRY_OUT = 8, /* .cc: dst_pred is the carry (borrow for SUB) */
+    IR_F_UNI = 16,      /* the text promises that all lanes agree (a hint: not to be trusted for safety) */
+    IR_F_NAN = 32,      /* min.NaN, max.NaN */
+    IR_F_RELU = 64,
+    IR_F_SHIFTAMT = 128,   /* bfind.shiftamt */
+    IR_F_WRAP = 256,       /* shf.wrap, bmsk.wrap, szext.wrap: amount taken modulo 32; else clamped to 32 */
+    IR_F_NC = 512,         /* ld.global.nc: nobody writes there during the kernel */
+    IR_F_GUARD_NOT = 1024, /* @!%p */
+    IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
+    IR_F_XORSIGN = 4096,   /* min.xorsign.abs, max.xorsign.abs */
+};
+
+enum ir_src_kind {
+    IR_SRC_NONE,
+    IR_SRC_REG,    /* registers[index] */
+    IR_SRC_IMM,    /* bits: already of the operand's type: f32 in the low 32 bits; integers sign- or zero-extended */
+    IR_SRC_SYMBOL, /* address of symbols[index] + (int64_t)bits, in the symbol's own space (mov %r, sym) */
+    IR_SRC_SREG,   /* special register, enum ir_sreg */
+    IR_SRC_SINK,   /* "_" in a vector: value does not matter (only in ld: dst; st never) */
+};
+
+struct ir_src {
+    uint8_t kind;    /* enum ir_src_kind */
+    uint8_t negated; /* predicate operands: !%p */
+    uint32_t index;  /* register, symbol or special register */
+    uint64_t bits;
+};
+
+/* base register + symbol + displacement; either of the first two may be IR_NONE. All sums modulo 2^64 (2^32 where the
+ * base register has 32 bits, which only shared, local and param addresses may). */
+struct ir_address {
+    uint32_t base;
+    uint32_t symbol;
+    int64_t displacement;
+};
+
+#define IR_MAX_DST 4
+#define IR_MAX_SRC 5
+
+/*
+ * Operand conventions that differ from "dst = op(src ...)":
+ *   LD    dst_count = vector width (1, 2, 4); `type` is the element in memory; a wider register gets the value sign-
+ *         (S types) or zero-extended. A sink is dst IR_NONE.
+ *   ST    src[0 .. src_count) are the elements; the low bits of a wider register are stored.
+ *   CVT   type = destination's, type2 = source's.   SET the same.   SLCT type2 = type of src[2] (s32 or f32).
+ *   SETP  dst[0] = result, dst_pred = complement form (or IR_NONE); src[2] = c where boolop is not NONE.
+ *   SELP  src[2] = predicate.
+ *   DP4A, DP2A  type = a's, type2 = b's (u32 or s32).
+ *   LOP3  src[3] = the table (immediate).
+ *   SHFL  src: value, b (lane or delta), c, member mask (where IR_F_SYNC); dst_pred = in range.
+ *   VOTE  src[0] = predicate, src[1] = member mask (where IR_F_SYNC).   MATCH  src: value, mask; dst_pred = for .all
+ *   REDUX src: value, mask.   ELECT  dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
+ *   BAR   (BARRIER is turned into BAR) src[0] = number, then thread count where given (bar.sync a, b), then the
+ *         predicate of RED_*. src_count tells.   BARWARP (bar.warp.sync) src[0] = mask.
+ *   ATOM, RED  src[0], for CAS src[1].
+ *   PACK  src[0 .. n) low part first into dst[0]; UNPACK the reverse. type = the whole (b32, b64).
+ *   BRA   target = block. BRX  src[0] = index; targets are the block's successors in order.
+ *   HELPER  `target` = enum ir_helper; arguments in src, result (if any) in dst[0].
+ *   ADDC, SUBC, MADC: an additional last source, the carry register.  IR_F_CARRY_OUT: dst_pred.
+ */
+struct ir_instr {
+    uint8_t op;   /* enum ir_op */
+    uint8_t type; /* enum ir_type */
+    uint8_t type2;
+    uint8_t space;  /* enum ir_space: of address, cvta, isspacep */
+    uint8_t round;  /* enum ir_round */
+    uint8_t cmp;    /* enum ir_cmp */
+    uint8_t boolop; /* enum ir_boolop */
+    uint8_t mode;   /* enum ir_mode */
+    uint8_t order;  /* enum ir_order */
+    uint8_t scope;  /* enum ir_scope */
+    uint8_t dst_count;
+    uint8_t src_count;
+    uint16_t flags; /* IR_F_* */
+    uint32_t guard; /* predicate register or IR_NONE; IR_F_GUARD_NOT */
+    uint32_t dst[IR_MAX_DST];
+    uint32_t dst_pred; /* second destination, a predicate, or IR_NONE */
+    uint32_t target;
+    struct ir_address address;
+    struct ir_src src[IR_MAX_SRC];
+    uint32_t line, column; /* of the opcode in the text, from 1 */
+};
+
+/*
+ * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT, after a barrier
+ * that waits, or where the next one has a label. Successors: guarded BRA: {target, next}; BRA: {target}; BRX: its
+ * targets (guarded: then next); guarded RET/EXIT and everything else: {next}; RET/EXIT: none. A function never runs
+ * off its end: the parser adds a RET.
+ */
+struct ir_block {
+    uint32_t first, count;           /* instructions */
+    uint32_t succ_first, succ_count; /* in ir_fn.succ; one block may appear twice */
+};
+
+struct ir_reg {
+    uint8_t type;    /* enum ir_type */
+    uint32_t name;   /* in ir_module.strings; of a range "%r<9>": the prefix, then `number` */
+    uint32_t number; /* IR_NONE: none */
+};
+
+enum ir_symbol_flags {
+    IR_SYM_EXTERN = 1,  /* without storage here. shared: the dynamic shared memory */
+    IR_SYM_VISIBLE = 2, /* .visible, .weak or .common */
+    IR_SYM_ARRAY = 4,
+    IR_SYM_KERNEL_PARAM = 8,
+};
+
+struct ir_symbol {
+    uint8_t space; /* enum ir_space: GLOBAL, CONST, SHARED, LOCAL, PARAM */
+    uint8_t type;  /* element type */
+    uint8_t flags;
+    uint32_t name;
+    uint32_t fn;        /* function it belongs to, or IR_NONE: module scope */
+    uint32_t align;     /* power of two */
+    uint64_t size;      /* bytes; 0 for the extern shared array */
+    uint64_t offset;    /* shared, local, param: in its space (not for extern shared: ir_symbol_offset()) */
+    uint64_t init;      /* global, const: initial bytes at ir_module.init_bytes + init */
+    uint64_t init_size; /* may be less than size: the rest is zero. 0: all zero */
+    uint32_t line;
+};
+
+/* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` + addend (size bytes). */
+struct ir_reloc {
+    uint32_t symbol;
+    uint32_t target;
+    uint64_t offset;
+    int64_t addend;
+    uint8_t size; /* 4 or 8 */
+};
+
+struct ir_param {
+    uint32_t symbol; /* PARAM symbol: size, align, offset */
+    uint8_t type;
+};
+
+struct ir_fn {
+    uint32_t name;
+    bool is_entry;
+    bool is_defined;                   /* has a body; all entries have */
+    uint32_t param_first, param_count; /* in ir_module.params */
+    uint32_t param_bytes;              /* packed: end of the last one */
+    uint32_t maxntid[3], reqntid[3];   /* 0: not given */
+    uint32_t minnctapersm, maxnreg;
+    /* Shared memory: statics (also those of inlined functions and used module-scope ones) come first, then the
+     * dynamic part, at shared_dynamic. */
+    uint32_t shared_static;
+    uint32_t shared_dynamic; /* offset of extern shared symbols: shared_static rounded up to their alignment */
+    bool uses_dynamic_shared;
+    uint32_t local_bytes; /* per thread, multiple of 16 */
+    uint32_t instr_count, block_count, reg_count, succ_count;
+    struct ir_instr *instrs;
+    struct ir_block *blocks;
+    struct ir_reg *regs;
+    uint32_t *succ;
+    uint32_t line;
+};
+
+/* Host functions that a kernel may call; arguments as in CUDA's device runtime. */
+enum ir_helper {
+    IR_HELPER_VPRINTF,    /* s32 (u64 format, u64 arguments): both generic addresses */
+    IR_HELPER_MALLOC,     /* u64 (u64 size) */
+    IR_HELPER_FREE,       /* (u64) */
+    IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends the kernel */
+    IR_HELPER_COUNT,
+};
+
+struct ir_module {
+    uint32_t version; /* PTX ISA: major * 10 + minor */
+    uint32_t target;  /* sm number: 75, 90 .. */
+    uint32_t fn_count, symbol_count, param_count, reloc_count;
+    struct ir_fn *fns; /* entries and device functions; the latter are of no use to a consumer */
+    struct ir_symbol *symbols;
+    struct ir_param *params;
+    struct ir_reloc *relocs;
+    uint8_t *init_bytes;
+    uint64_t init_size;
+    char *strings; /* NUL-terminated names at the offsets called `name` */
+    uint64_t strings_size;
+};
+
+struct ir_op_info {
+    const char *text; /* as in PTX */
+    uint8_t sources;
+    uint16_t properties;
+};
+struct ir_type_info {
+    const char *text;
+    uint8_t size;
+    char class; /* 'B', 'U', 'S', 'F', 'P' */
+};
+struct ir_sreg_info {
+    const char *text;
+    uint8_t type;
+};
+extern const struct ir_op_info ir_ops[IR_OP_COUNT];
+extern const struct ir_type_info ir_types[IR_TYPE_COUNT];
+extern const struct ir_sreg_info ir_sregs[IR_SREG_COUNT];
+extern const char *const ir_helper_names[IR_HELPER_COUNT];
+
+/* Frees the module. NULL is fine. */
+void ir_module_destroy(struct ir_module *m);
+
+/* Index of the entry of that name, or IR_NONE. */
+uint32_t ir_module_find_fn(const struct ir_module *m, const char *name);
+/* Index of the module-scope global or const symbol of that name, or IR_NONE. */
+uint32_t ir_module_find_symbol(const struct ir_module *m, const char *name);
+
+static inline const char *ir_name(const struct ir_module *m, uint32_t name)
+{
+    return m->strings + name;
+}
+
+/* Offset of a shared, local or param symbol in its space as seen by entry `fn`. (Global and const: see above.) */
+static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn, uint32_t symbol)
+{
+    const struct ir_symbol *s = &m->symbols[symbol];
+    if (s->space == IR_SPACE_SHARED && (s->flags & IR_SYM_EXTERN))
+        return fn->shared_dynamic;
+    return s->offset;
+}
+
+/* True for symbols whose address is fixed only when the module is placed. */
+static inline bool ir_symbol_is_placed(const struct ir_module *m, uint32_t symbol)
+{
+    return m->symbols[symbol].space == IR_SPACE_GLOBAL || m->symbols[symbol].space == IR_SPACE_CONST;
+}
+
+static inline bool ir_type_is_float(enum ir_type t)
+{
+    return ir_types[t].class == 'F';
+}
+static inline bool ir_type_is_signed(enum ir_type t)
+{
+    return ir_types[t].class == 'S';
+}
+
+/* A barrier at which the warps of a block wait for each other. It is the last instruction of its block. */
+static inline bool ir_is_barrier(const struct ir_instr *i)
+{
+    return i->op == IR_OP_BAR && i->mode != IR_BAR_ARRIVE;
+}
+
+/* Prints the module (or one function) as text that is nearly PTX, for tests and debugging. */
+struct _IO_FILE;
+void ir_print(const struct ir_module *m, struct _IO_FILE *out);
+void ir_print_fn(const struct ir_module *m, uint32_t fn, struct _IO_FILE *out);
+
+#endif
