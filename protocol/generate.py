@@ -8,11 +8,12 @@ and ends with status 1, leaving the output alone.
 import pathlib
 import sys
 
-from gmuxgen import messages, spec
+from gmuxgen import cudaheader, cudaspec, messages, spec
 
 OUTPUTS = {
     "messages.h": lambda path, text: messages.header(spec.parse(path, text)),
     "messages.c": lambda path, text: messages.source(spec.parse(path, text)),
+    "cuda.h": lambda path, text: cudaheader.header(cudaspec.parse(path, text)),
 }
 
 
