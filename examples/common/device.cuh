@@ -2,9 +2,9 @@
 // (-nocudainc): attributes, thread indices, barrier, shuffle and the approximate functions.
 #pragma once
 
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __shared__ __attribute__((shared))
+#define __global__   __attribute__((global))
+#define __device__   __attribute__((device))
+#define __shared__   __attribute__((shared))
 #define __constant__ __attribute__((constant))
 
 struct uint3 {
