@@ -49,14 +49,14 @@ struct soft_code *soft_compiler_lookup(struct soft_compiler *c, const struct sof
 
 /* Queues the job. 0, or -errno: no callback then (-ENOMEM, -E2BIG, -ENOENT: there is no compiler on this
  * machine). */
-GM_MUST_CHECK int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job,
-                                       soft_compiler_done *done, void *arg);
+GM_MUST_CHECK int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, soft_compiler_done *done,
+                                       void *arg);
 
 /* Starts gmux-jit ahead of the first job (some 20 ms of its own), so that they overlap with other work. */
 void soft_compiler_warm(struct soft_compiler *c);
 
 /* Submits and waits: for tools and tests. NULL with the reason in `why`. */
-struct soft_code *soft_compiler_compile(struct soft_compiler *c, const struct soft_job *job,
-                                        bool *unsupported, char *why, size_t why_size);
+struct soft_code *soft_compiler_compile(struct soft_compiler *c, const struct soft_job *job, bool *unsupported,
+                                        char *why, size_t why_size);
 
 #endif

@@ -1,0 +1,71 @@
+/* The compiler client without a working compiler: it says so and nothing else happens. */
+#include "device/soft/loader/compiler.h"
+
+#include <errno.h>
+
+#include "device/soft/loader/cache.h"
+#include "device/soft/loader/key.h"
+#include "files.h"
+
+static const struct soft_job job = { .text = ".version 8.5\n", .text_size = 13, .entry = "k" };
+
+Test(compiler, missing_helper)
+{
+    struct soft_compiler *c;
+    struct soft_compiler_config config = { .helper = "/nonexistent/gmux-jit", .cache_dir = "" };
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    cr_assert_null(soft_compiler_lookup(c, &job));
+    cr_assert_eq(soft_compiler_submit(c, &job, NULL, NULL), -ENOENT);
+    soft_compiler_warm(c);
+    soft_compiler_destroy(c);
+}
+
+Test(compiler, helper_that_does_not_work)
+{
+    struct soft_compiler *c;
+    struct soft_compiler_config config = { .helper = "/bin/false", .cache_dir = "" };
+    bool unsupported;
+    char why[256];
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    cr_assert_null(soft_compiler_compile(c, &job, &unsupported, why, sizeof(why)));
+    cr_assert_not(unsupported);
+    cr_assert_null(soft_compiler_compile(c, &job, &unsupported, why, sizeof(why)));
+    cr_assert_str_eq(why, "no compiler");
+    soft_compiler_destroy(c);
+}
+
+/* An object in the cache is used without any helper process. */
+Test(compiler, cached_object_needs_no_helper)
+{
+    char directory[64];
+    struct soft_compiler *c;
+    struct loader_cache *cache;
+    struct loader_helper_id nobody = { 0, 0 };
+    size_t size, key_size;
+    make_directory(directory);
+    char *object = read_named("LOADER_SAMPLE", &size);
+    void *key = loader_key_create(&nobody, job.text, job.text_size, job.entry, &job.options, &key_size);
+    cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20), 0);
+    cr_assert_eq(loader_cache_put(cache, key, key_size, object, size), 0);
+    loader_cache_close(cache);
+
+    struct soft_compiler_config config = { .helper = "/nonexistent/gmux-jit", .cache_dir = directory };
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    struct soft_code *code = soft_compiler_lookup(c, &job);
+    cr_assert_not_null(code);
+    cr_assert_eq(code->save_bytes, 320);
+    struct soft_block b = { .ctaid = { 7 } };
+    cr_assert_eq(code->run_block(code, &b), SOFT_DONE);
+    code->destroy(code);
+
+    struct soft_job other = job;
+    other.options.ntid[0] = other.options.ntid[1] = other.options.ntid[2] = 1;
+    cr_assert_null(soft_compiler_lookup(c, &other));
+    other = job;
+    other.entry = "l";
+    cr_assert_null(soft_compiler_lookup(c, &other));
+    soft_compiler_destroy(c);
+    remove_directory(directory);
+    free(object);
+    free(key);
+}
