@@ -8,12 +8,21 @@ and ends with status 1, leaving the output alone.
 import pathlib
 import sys
 
-from gmuxgen import cudaheader, cudaspec, messages, spec
+from gmuxgen import cudaheader, cudaspec, dispatch, messages, spec, trace
 
+# What -> (reader of the specification, writer)
 OUTPUTS = {
-    "messages.h": lambda path, text: messages.header(spec.parse(path, text)),
-    "messages.c": lambda path, text: messages.source(spec.parse(path, text)),
-    "cuda.h": lambda path, text: cudaheader.header(cudaspec.parse(path, text)),
+    "messages.h": (spec.parse, messages.header),
+    "messages.c": (spec.parse, messages.source),
+    "cuda.h": (cudaspec.parse, cudaheader.header),
+    "api.h": (cudaspec.parse, dispatch.api_header),
+    "exports.c": (cudaspec.parse, dispatch.exports),
+    "tables.c": (cudaspec.parse, dispatch.tables),
+    "loader.c": (cudaspec.parse, dispatch.loader),
+    "procs.c": (cudaspec.parse, dispatch.proc_table),
+    "errors.c": (cudaspec.parse, dispatch.errors),
+    "trace.c": (cudaspec.parse, trace.table),
+    "libcuda.map": (cudaspec.parse, dispatch.version_script),
 }
 
 
@@ -23,7 +32,8 @@ def main(argv):
         return 2
     _, what, source, output = argv
     try:
-        text = OUTPUTS[what](source, pathlib.Path(source).read_text(encoding="utf-8"))
+        read, write = OUTPUTS[what]
+        text = write(read(source, pathlib.Path(source).read_text(encoding="utf-8")))
     except spec.SpecError as e:
         print(e, file=sys.stderr)
         return 1

@@ -16,6 +16,7 @@ TWINS = ("ptsz", "ptds")
 @dataclass
 class Param:
     direction: str  # in, out, inout
+    count: str      # how many objects: "" for one, else a number or another parameter
     type: str       # "const void *"
     name: str
 
@@ -74,6 +75,7 @@ class Spec:
     types: list
     functions: list
     header: dict  # base -> symbol that the name means in C source
+    exports: list  # symbols of our own
 
     def of(self, kind):
         return [t for t in self.types if t.kind == kind]
@@ -96,6 +98,7 @@ class Parser:
         self.types = []
         self.functions = []
         self.header = {}
+        self.exports = []
         self.names = {}    # types, constants and enum values: name -> line
         self.symbols = {}  # functions and their twins: symbol -> line
         self.variants = {}
@@ -139,10 +142,10 @@ class Parser:
             return []
         params = []
         for part in text.split(","):
-            direction = "in"
-            m = re.match(r"\s*(out|inout)\s+(.*)", part)
+            direction, count = "in", ""
+            m = re.match(r"\s*(out|inout)(?:\[(\w+)\])?\s+(.*)", part)
             if m and directions:
-                direction, part = m[1], m[2]
+                direction, count, part = m[1], m[2] or "", m[3]
             kind, name, array = self.declaration(n, part)
             if array:
                 self.fail(n, f"parameter {name} is an array: write a pointer")
@@ -150,7 +153,10 @@ class Parser:
                 self.fail(n, f"parameter {name} is marked '{direction}' but cannot be written through")
             if any(p.name == name for p in params):
                 self.fail(n, f"parameter {name} is already there")
-            params.append(Param(direction, kind, name))
+            params.append(Param(direction, count, kind, name))
+        for p in params:
+            if p.count and not p.count.isdigit() and not any(p.count == other.name for other in params):
+                self.fail(n, f"there is no parameter {p.count} to count {p.name}")
         return params
 
     def since(self, n, word):
@@ -202,6 +208,11 @@ class Parser:
                 self.fail(n, "header needs NAME SYMBOL")
             self.header[words[1]] = words[2]
             self.header_lines[words[1]] = n
+        elif head == "export":
+            if len(words) != 2 or words[1] in self.symbols:
+                self.fail(n, "export needs a new NAME")
+            self.symbols[self.name(n, words[1], "a symbol")] = n
+            self.exports.append(words[1])
         elif head in TYPES:
             if len(words) < 2:
                 self.fail(n, f"{head} needs a name")
@@ -296,7 +307,7 @@ class Parser:
         for f in self.functions:
             if f.since > self.version or any(v > self.version for v in f.twins.values()):
                 self.fail(f.line, f"{f.symbol} is newer than version {self.version}")
-        return Spec(self.version, self.types, self.functions, self.header)
+        return Spec(self.version, self.types, self.functions, self.header, self.exports)
 
 
 def parse(path, text):
