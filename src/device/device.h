@@ -1,20 +1,25 @@
 /*
- * What the executor needs of a device, and nothing more. A back end is a table of functions; "null" is built in,
- * "soft" and "cuda" are modules opened by name (gmux-dev-soft.so exporting `gmux_device`), so that an installation
- * without one pulls in none of its libraries.
+ * What the executor needs of a device, and nothing more. A back end is a table of functions; "null" is built
+ * in, "soft" and "cuda" are modules opened by name (gmux-dev-soft.so exporting `gmux_device`), so that an
+ * installation without one pulls in none of its libraries.
  *
- * Everything about queues is asynchronous: an operation is submitted with its sequence number and completes later, in
- * order within its queue. Completion is visible to the client in shared memory (struct tp_stream_slot.completed);
- * nobody calls back per operation.
+ * Everything about queues is asynchronous: an operation is submitted with its sequence number and completes
+ * later, in order within its queue. Completion is visible to the client in shared memory (struct
+ * tp_stream_slot.completed); nobody calls back per operation.
  *
- * Threads. Device, client, memory and module functions are called by the executor's main thread, one at a time.
- * Queue functions of one client are called by that client's thread only; different clients' threads run at the same
- * time, also beside the main thread. dev_client stop/destroy: main thread, after the client's thread has ended.
+ * Threads. Device, client, memory and module functions are called by the executor's main thread, one at a
+ * time. Queue functions of one client are called by that client's thread only; different clients' threads run
+ * at the same time, also beside the main thread. dev_client stop/destroy: main thread, after the client's
+ * thread has ended.
  *
- * Trust. Sizes, addresses and handles in queue operations come from a hostile client: the back end checks that every
- * address lies in the client's window and turns a wrong one into that client's fault. Modules are hostile text.
+ * Trust. Sizes, addresses and handles in queue operations come from a hostile client: the back end checks
+ * that every address lies in the client's window and turns a wrong one into that client's fault. Modules are
+ * hostile text.
  *
- * Errors: functions return CUresult values as int (0 = success), as the client will see them.
+ * Errors: functions return CUresult values as int (0 = success), as the client will see them. A queue
+ * function that fails (for want of memory) has queued nothing; the caller must fail the client, as the
+ * sequence number never completes. Wrong arguments of an operation are no failure of the function: they
+ * become the client's fault.
  */
 #ifndef GMUX_DEVICE_DEVICE_H
 #define GMUX_DEVICE_DEVICE_H
@@ -25,6 +30,24 @@ struct dev;        /* an opened device */
 struct dev_client; /* a client on it: window, share, priority */
 struct dev_module; /* a loaded image of one client */
 struct dev_queue;  /* a stream of one client */
+
+/* The CUresult values that devices return. */
+enum dev_result {
+    DEV_SUCCESS = 0,
+    DEV_INVALID_VALUE = 1,
+    DEV_OUT_OF_MEMORY = 2,
+    DEV_NO_BINARY_FOR_GPU = 209,
+    DEV_ECC_UNCORRECTABLE = 214,
+    DEV_INVALID_PTX = 218,
+    DEV_OPERATING_SYSTEM = 304,
+    DEV_INVALID_HANDLE = 400,
+    DEV_ILLEGAL_ADDRESS = 700,
+    DEV_LAUNCH_OUT_OF_RESOURCES = 701,
+    DEV_LAUNCH_TIMEOUT = 702,
+    DEV_MISALIGNED_ADDRESS = 716,
+    DEV_LAUNCH_FAILED = 719,
+    DEV_NOT_SUPPORTED = 801,
+};
 
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
 
@@ -41,8 +64,9 @@ struct dev_info {
 
 /* Told to the executor; any thread. */
 struct dev_events {
-    /* The client's fault: `result` is its sticky error from now on, the text (one line) goes to the log. Its queued
-     * work is dropped and completes. Called once per client at most. */
+    /* The client's fault: `result` is its sticky error from now on, the text (one line) goes to the log. Its
+     * queued work is dropped and completes, after this call has returned. Called once per client at most,
+     * with no lock of the back end held; it must not call queue or client functions. */
     void (*client_fault)(void *arg, struct dev_client *c, int result, uint64_t address, const char *text);
     void *arg;
 };
@@ -58,12 +82,14 @@ struct dev_client_config {
     struct tp_session *session; /* lives longer than the client */
 };
 
-/* What a load found; filled by module_load, owned by the module. `info` is an encoded struct wire_module_info. */
+/* What a load found; filled by module_load, owned by the module. `info` is an encoded struct
+ * wire_module_info. */
 struct dev_module_info {
     struct wire_bytes info;
     uint64_t globals_size;
     uint64_t globals_align;
-    char *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
+    char
+        *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
 };
 
 struct dev_launch {
@@ -88,8 +114,8 @@ struct dev_ops {
     int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
     /* Live; the next scheduling decision sees it. */
     void (*client_set_share)(struct dev_client *c, double share_pct, int priority);
-    /* Takes every operation of the client off the device, running kernels included, within a bounded time. Nothing of
-     * the client runs after it returns; its modules, queues and memory are still there. */
+    /* Takes every operation of the client off the device, running kernels included, within a bounded time.
+     * Nothing of the client runs after it returns; its modules, queues and memory are still there. */
     void (*client_stop)(struct dev_client *c);
     /* Frees the client with all modules and queues left in it. After client_stop. */
     void (*client_destroy)(struct dev_client *c);
@@ -101,16 +127,18 @@ struct dev_ops {
 
     /* --- modules --- */
     /* On failure *out is NULL but info->log may be set; free it with free(). */
-    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                       struct dev_module_info *info);
-    /* Gives the module's globals their memory (already mapped); with `initialise`, writes their initial values. */
+    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind,
+                       struct dev_module **out, struct dev_module_info *info);
+    /* Gives the module's globals their memory (already mapped); with `initialise`, writes their initial
+     * values. */
     int (*module_place)(struct dev_module *m, uint64_t globals_address, bool initialise);
     /* Queued launches of it still run to their end. */
     void (*module_unload)(struct dev_module *m);
 
     /* --- queues --- */
     int (*queue_create)(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
-    /* Everything in it is done (the client retires a stream with a record at its end). */
+    /* Everything in it is done (the client retires a stream with a record at its end); what is not, is
+     * dropped. */
     void (*queue_destroy)(struct dev_queue *q);
     int (*launch)(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
     int (*copy)(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
@@ -122,13 +150,14 @@ struct dev_ops {
     /* The client moved its gate word: look again. */
     void (*gate_moved)(struct dev_queue *q);
     int (*mark)(struct dev_queue *q, uint64_t seq);
-    /* Operations accepted and not completed, over all queues of the client: the executor stops reading the ring above
-     * its limit. Any thread. */
+    /* Operations accepted and not completed, over all queues of the client: the executor stops reading the
+     * ring above its limit. Any thread. */
     uint32_t (*backlog)(struct dev_client *c);
 };
 
-/* "null" is built in; others are looked up as gmux-dev-NAME.so in the library directory (GMUX_LIBEXEC_DIR, or beside
- * the running program in a build tree). NULL with a one-line reason in `why` if there is none. */
+/* "null" is built in; others are looked up as gmux-dev-NAME.so in the library directory (environment
+ * GMUX_LIBEXECDIR, beside the running program, the installation's libexecdir). NULL with a one-line reason in
+ * `why` if there is none. */
 const struct dev_ops *dev_find(const char *name, char *why, size_t why_size);
 
 extern const struct dev_ops dev_null_ops;

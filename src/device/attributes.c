@@ -1,0 +1,198 @@
+/*
+ * The attribute table of the devices that are made of a CPU. A value is what a program that adapts to it
+ * should see: limits are the ones that launches are really checked against, features are 1 only where they
+ * work.
+ */
+#include "device/attributes.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+
+/* CUdevice_attribute numbers, as in the driver API's header. */
+enum {
+    ATTR_MAX_THREADS_PER_BLOCK = 1,
+    ATTR_MAX_BLOCK_DIM_X = 2,
+    ATTR_MAX_BLOCK_DIM_Y = 3,
+    ATTR_MAX_BLOCK_DIM_Z = 4,
+    ATTR_MAX_GRID_DIM_X = 5,
+    ATTR_MAX_GRID_DIM_Y = 6,
+    ATTR_MAX_GRID_DIM_Z = 7,
+    ATTR_MAX_SHARED_MEMORY_PER_BLOCK = 8,
+    ATTR_TOTAL_CONSTANT_MEMORY = 9,
+    ATTR_WARP_SIZE = 10,
+    ATTR_MAX_PITCH = 11,
+    ATTR_MAX_REGISTERS_PER_BLOCK = 12,
+    ATTR_CLOCK_RATE = 13,
+    ATTR_TEXTURE_ALIGNMENT = 14,
+    ATTR_GPU_OVERLAP = 15,
+    ATTR_MULTIPROCESSOR_COUNT = 16,
+    ATTR_CAN_MAP_HOST_MEMORY = 19,
+    ATTR_SURFACE_ALIGNMENT = 30,
+    ATTR_CONCURRENT_KERNELS = 31,
+    ATTR_PCI_BUS_ID = 33,
+    ATTR_PCI_DEVICE_ID = 34,
+    ATTR_MEMORY_CLOCK_RATE = 36,
+    ATTR_GLOBAL_MEMORY_BUS_WIDTH = 37,
+    ATTR_L2_CACHE_SIZE = 38,
+    ATTR_MAX_THREADS_PER_MULTIPROCESSOR = 39,
+    ATTR_ASYNC_ENGINE_COUNT = 40,
+    ATTR_UNIFIED_ADDRESSING = 41,
+    ATTR_PCI_DOMAIN_ID = 50,
+    ATTR_TEXTURE_PITCH_ALIGNMENT = 51,
+    ATTR_COMPUTE_CAPABILITY_MAJOR = 75,
+    ATTR_COMPUTE_CAPABILITY_MINOR = 76,
+    ATTR_STREAM_PRIORITIES_SUPPORTED = 78,
+    ATTR_GLOBAL_L1_CACHE_SUPPORTED = 79,
+    ATTR_LOCAL_L1_CACHE_SUPPORTED = 80,
+    ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
+    ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
+    ATTR_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 87,
+    ATTR_COMPUTE_PREEMPTION_SUPPORTED = 90,
+    ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
+    ATTR_MPS_ENABLED = 133,
+};
+
+static const struct {
+    int attribute;
+    int32_t value;
+} fixed[] = {
+    { ATTR_MAX_THREADS_PER_BLOCK, DEV_BLOCK_THREADS },
+    { ATTR_MAX_BLOCK_DIM_X, DEV_BLOCK_XY },
+    { ATTR_MAX_BLOCK_DIM_Y, DEV_BLOCK_XY },
+    { ATTR_MAX_BLOCK_DIM_Z, DEV_BLOCK_Z },
+    { ATTR_MAX_GRID_DIM_X, DEV_GRID_X },
+    { ATTR_MAX_GRID_DIM_Y, DEV_GRID_YZ },
+    { ATTR_MAX_GRID_DIM_Z, DEV_GRID_YZ },
+    { ATTR_MAX_SHARED_MEMORY_PER_BLOCK, DEV_SHARED_BYTES },
+    { ATTR_TOTAL_CONSTANT_MEMORY, 65536 },
+    { ATTR_WARP_SIZE, 32 },
+    { ATTR_MAX_PITCH, 0x7fffffff },
+    { ATTR_MAX_REGISTERS_PER_BLOCK, 65536 },
+    { ATTR_TEXTURE_ALIGNMENT, 512 },
+    { ATTR_GPU_OVERLAP, 1 },
+    { ATTR_CAN_MAP_HOST_MEMORY, 1 },
+    { ATTR_SURFACE_ALIGNMENT, 512 },
+    { ATTR_CONCURRENT_KERNELS, 1 },
+    { ATTR_GLOBAL_MEMORY_BUS_WIDTH, 64 },
+    { ATTR_MAX_THREADS_PER_MULTIPROCESSOR, DEV_BLOCK_THREADS },
+    { ATTR_ASYNC_ENGINE_COUNT, 2 },
+    { ATTR_UNIFIED_ADDRESSING, 1 },
+    { ATTR_TEXTURE_PITCH_ALIGNMENT, 32 },
+    { ATTR_COMPUTE_CAPABILITY_MAJOR, DEV_CAPABILITY / 10 },
+    { ATTR_COMPUTE_CAPABILITY_MINOR, DEV_CAPABILITY % 10 },
+    { ATTR_STREAM_PRIORITIES_SUPPORTED, 1 },
+    { ATTR_GLOBAL_L1_CACHE_SUPPORTED, 1 },
+    { ATTR_LOCAL_L1_CACHE_SUPPORTED, 1 },
+    { ATTR_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, DEV_SHARED_OPTIN_BYTES },
+    { ATTR_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536 },
+    { ATTR_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2 },
+    { ATTR_COMPUTE_PREEMPTION_SUPPORTED, 1 },
+    { ATTR_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, DEV_SHARED_OPTIN_BYTES },
+    { ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR, 16 },
+    { ATTR_MPS_ENABLED, 1 },
+};
+
+uint32_t dev_worker_count(void)
+{
+    const char *text = secure_getenv("GMUX_SOFT_WORKERS");
+    uint64_t n;
+    if (text && gm_parse_u64(text, 1024, &n) && n > 0)
+        return (uint32_t)n;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
+{
+    const uint8_t *p = data;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ p[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* The same on every start on this machine, another one on another machine and for another device. */
+static void uuid_make(uint8_t uuid[16], const char *name)
+{
+    char machine[64] = "";
+    FILE *f = fopen("/etc/machine-id", "re");
+    if (f) {
+        if (!fgets(machine, sizeof(machine), f))
+            machine[0] = '\0';
+        fclose(f);
+    }
+    if (machine[0] == '\0')
+        (void)gethostname(machine, sizeof(machine) - 1);
+    for (uint64_t half = 0; half < 2; half++) {
+        uint64_t hash = fnv1a(0xcbf29ce484222325u + half, machine, strlen(machine));
+        hash = fnv1a(hash, name, strlen(name) + 1);
+        memcpy(uuid + 8 * half, &hash, 8);
+    }
+    uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: of our own making */
+    uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+/* In kHz, as CUDA counts; 0 if unknown is fine for programs, but none expects it: then 1 GHz. */
+static int32_t clock_khz(void)
+{
+    static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq";
+    unsigned long khz = 0;
+    FILE *f = fopen(path, "re");
+    if (f) {
+        if (fscanf(f, "%lu", &khz) != 1)
+            khz = 0;
+        fclose(f);
+    }
+    if (khz == 0 && (f = fopen("/proc/cpuinfo", "re")) != NULL) {
+        char line[256];
+        double mhz = 0;
+        while (fgets(line, sizeof(line), f))
+            if (sscanf(line, "cpu MHz : %lf", &mhz) == 1)
+                break;
+        fclose(f);
+        if (mhz > 0 && mhz < 100000)
+            khz = (unsigned long)(mhz * 1000);
+    }
+    return khz > 0 && khz < INT32_MAX ? (int32_t)khz : 1000000;
+}
+
+/* Half of the machine's memory, in whole MiB: the rest stays with the programs that use the device. */
+static uint64_t memory_total(void)
+{
+    struct sysinfo si;
+    if (sysinfo(&si) != 0)
+        return 1ull << 30;
+    uint64_t half = (uint64_t)si.totalram * si.mem_unit / 2;
+    return GM_MAX(half & ~((1ull << 20) - 1), 64ull << 20);
+}
+
+void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors)
+{
+    memset(info, 0, sizeof(*info));
+    snprintf(info->name, sizeof(info->name), "%s", name);
+    uuid_make(info->uuid, name);
+    info->memory_total = memory_total();
+    info->multiprocessors = multiprocessors;
+    info->driver_version = 13000;
+
+    int32_t *a = info->attributes;
+    for (size_t i = 0; i < GM_ARRAY_LEN(fixed); i++)
+        a[fixed[i].attribute] = fixed[i].value;
+    long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    a[ATTR_L2_CACHE_SIZE] = l2 > 0 && l2 < INT32_MAX ? (int32_t)l2 : 1 << 20;
+    a[ATTR_CLOCK_RATE] = clock_khz();
+    a[ATTR_MEMORY_CLOCK_RATE] = a[ATTR_CLOCK_RATE];
+    a[ATTR_MULTIPROCESSOR_COUNT] = (int32_t)multiprocessors;
+    a[ATTR_PCI_DOMAIN_ID] = (int32_t)info->pci_domain;
+    a[ATTR_PCI_BUS_ID] = (int32_t)info->pci_bus;
+    a[ATTR_PCI_DEVICE_ID] = (int32_t)info->pci_device;
+}

@@ -1,0 +1,119 @@
+/*
+ * Measured: arming costs about 1 ns with savemask 0 (142 ns with savemask 1), a fault 1.5 us. With savemask 0
+ * the signal mask is not restored, which is why the handlers run with an empty sa_mask and SA_NODEFER: there
+ * is nothing to restore.
+ */
+#include "device/guard.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#define STACK_BYTES 65536u
+
+/* Initial-exec: a signal handler must not be the first to touch thread-local memory of a loaded module. */
+static _Thread_local struct dev_guard *current __attribute__((tls_model("initial-exec")));
+static _Thread_local void *signal_stack;
+
+static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, DEV_GUARD_INTERRUPT };
+static struct sigaction before[GM_ARRAY_LEN(caught)];
+
+static void restore_and_raise(int sig, const siginfo_t *info)
+{
+    for (size_t i = 0; i < GM_ARRAY_LEN(caught); i++)
+        if (caught[i] == sig)
+            sigaction(sig, &before[i], NULL);
+    if (info->si_code <= 0) /* sent by somebody; a fault repeats itself on return */
+        raise(sig);
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+    struct dev_guard *g = current;
+    (void)context;
+
+    if (sig == DEV_GUARD_INTERRUPT) {
+        if (!g || !g->interrupt || !atomic_load_explicit(g->interrupt, memory_order_relaxed))
+            return;
+    } else if (!g || info->si_code <= 0) {
+        restore_and_raise(sig, info);
+        return;
+    }
+    current = NULL;
+    g->signal = sig;
+    g->address = sig == DEV_GUARD_INTERRUPT ? 0 : (uint64_t)(uintptr_t)info->si_addr;
+    siglongjmp(g->jump, 1);
+}
+
+static void install(void)
+{
+    struct sigaction sa = { .sa_sigaction = on_signal,
+                            .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART };
+    sigemptyset(&sa.sa_mask);
+    for (size_t i = 0; i < GM_ARRAY_LEN(caught); i++)
+        sigaction(caught[i], &sa, &before[i]);
+}
+
+void dev_guard_install(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, install);
+}
+
+int dev_guard_thread_begin(void)
+{
+    void *p =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    const stack_t stack = { .ss_sp = p, .ss_size = STACK_BYTES };
+    if (sigaltstack(&stack, NULL) != 0) {
+        int error = errno;
+        munmap(p, STACK_BYTES);
+        return -error;
+    }
+    signal_stack = p;
+    return 0;
+}
+
+void dev_guard_thread_end(void)
+{
+    const stack_t none = { .ss_flags = SS_DISABLE };
+    if (!signal_stack)
+        return;
+    sigaltstack(&none, NULL);
+    munmap(signal_stack, STACK_BYTES);
+    signal_stack = NULL;
+}
+
+/* A kernel may have been left with its own rounding mode or with exceptions unmasked. */
+static void floating_point_reset(void)
+{
+#if defined(__SSE__)
+    _mm_setcsr(0x1f80);
+#endif
+}
+
+int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg)
+{
+    g->signal = 0;
+    if (sigsetjmp(g->jump, 0) != 0) {
+        floating_point_reset();
+        return g->signal;
+    }
+    current = g;
+    atomic_signal_fence(memory_order_seq_cst);
+    fn(arg);
+    atomic_signal_fence(memory_order_seq_cst);
+    current = NULL;
+    return 0;
+}
+
+void dev_guard_interrupt(pthread_t thread)
+{
+    pthread_kill(thread, DEV_GUARD_INTERRUPT);
+}

@@ -1,0 +1,187 @@
+/*
+ * The null device: accepts everything, computes nothing in kernels, and is otherwise a device: memory,
+ * copies, fills, order, waits, gates and stamps are real. Tests of everything above the device run on it, and
+ * benchmarks that measure gmux itself. Operations complete in the call that submits them unless they have to
+ * wait for something.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "device/attributes.h"
+#include "device/guard.h"
+#include "device/null/scan.h"
+#include "device/queue.h"
+
+struct dev {
+    struct dev_info info;
+    struct dev_events events;
+};
+
+struct dev_client {
+    struct dev_work work;
+    struct dev_window window;
+    struct gm_list modules;
+};
+
+struct dev_module {
+    struct gm_list link;
+    void *info;
+    uint32_t functions;
+};
+
+/* No `start`: all is done inline. */
+static const struct dev_work_ops null_work_ops = { .inline_bytes = UINT64_MAX };
+
+static int null_open(struct dev **out, const struct dev_events *events)
+{
+    struct dev *d = calloc(1, sizeof(*d));
+    if (!d)
+        return DEV_OUT_OF_MEMORY;
+    dev_guard_install();
+    dev_info_describe(&d->info, "gmux null device", dev_worker_count());
+    d->info.completes_always = true;
+    d->events = *events;
+    *out = d;
+    return DEV_SUCCESS;
+}
+
+static void null_close(struct dev *d)
+{
+    free(d);
+}
+
+static const struct dev_info *null_info(struct dev *d)
+{
+    return &d->info;
+}
+
+static int null_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+{
+    struct dev_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return DEV_OUT_OF_MEMORY;
+    gm_list_init(&c->modules);
+    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd,
+                        config->host_fd) < 0 ||
+        dev_work_init(&c->work, c, &null_work_ops, &d->events, config->session, &c->window) < 0) {
+        dev_window_close(&c->window);
+        free(c);
+        return DEV_OUT_OF_MEMORY;
+    }
+    *out = c;
+    return DEV_SUCCESS;
+}
+
+static void null_client_set_share(struct dev_client *c, double share_pct, int priority)
+{
+    /* Nothing is computed, so there is nothing to share. */
+}
+
+static void null_client_stop(struct dev_client *c)
+{
+    dev_work_stop(&c->work);
+}
+
+static void null_module_unload(struct dev_module *m)
+{
+    if (!m)
+        return;
+    gm_list_remove(&m->link);
+    free(m->info);
+    free(m);
+}
+
+static void null_client_destroy(struct dev_client *c)
+{
+    if (!c)
+        return;
+    dev_work_destroy(&c->work);
+    gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
+        null_module_unload(m);
+    dev_window_close(&c->window);
+    free(c);
+}
+
+static int null_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    return dev_window_map(&c->window, address, size) == 0 ? DEV_SUCCESS : DEV_OUT_OF_MEMORY;
+}
+
+static void null_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    dev_window_unmap(&c->window, address, size);
+}
+
+static int null_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind,
+                            struct dev_module **out, struct dev_module_info *info)
+{
+    *out = NULL;
+    memset(info, 0, sizeof(*info));
+    if (kind != WIRE_IMAGE_KIND_PTX) {
+        info->log = strdup("the null device reads PTX text only");
+        return DEV_NO_BINARY_FOR_GPU;
+    }
+    struct dev_module *m = calloc(1, sizeof(*m));
+    if (!m)
+        return DEV_OUT_OF_MEMORY;
+    int r = dev_null_scan(image, size, info, &m->functions);
+    if (r != DEV_SUCCESS) {
+        free(m);
+        return r;
+    }
+    m->info = (void *)(uintptr_t)info->info.data;
+    gm_list_append(&c->modules, &m->link);
+    *out = m;
+    return DEV_SUCCESS;
+}
+
+static int null_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
+{
+    return DEV_SUCCESS; /* fresh memory is zero, and no kernel reads it */
+}
+
+static int null_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
+{
+    return dev_queue_open(&c->work, stream, priority, out);
+}
+
+static int null_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
+{
+    if (l->function >= l->module->functions)
+        dev_work_fail(q->work, DEV_INVALID_HANDLE, 0, "launch names a function that does not exist");
+    return dev_queue_mark(q, seq);
+}
+
+static uint32_t null_backlog(struct dev_client *c)
+{
+    return atomic_load_explicit(&c->work.backlog, memory_order_relaxed);
+}
+
+const struct dev_ops dev_null_ops = {
+    .name = "null",
+    .open = null_open,
+    .close = null_close,
+    .info = null_info,
+    .client_create = null_client_create,
+    .client_set_share = null_client_set_share,
+    .client_stop = null_client_stop,
+    .client_destroy = null_client_destroy,
+    .memory_map = null_memory_map,
+    .memory_unmap = null_memory_unmap,
+    .module_load = null_module_load,
+    .module_place = null_module_place,
+    .module_unload = null_module_unload,
+    .queue_create = null_queue_create,
+    .queue_destroy = dev_queue_close,
+    .launch = null_launch,
+    .copy = dev_queue_copy,
+    .write = dev_queue_write,
+    .fill = dev_queue_fill,
+    .wait = dev_queue_wait,
+    .stamp = dev_queue_stamp,
+    .gate = dev_queue_gate,
+    .gate_moved = dev_queue_gate_moved,
+    .mark = dev_queue_mark,
+    .backlog = null_backlog,
+};

@@ -1,0 +1,15 @@
+/*
+ * Finds the kernels and module-scope variables in PTX text without understanding their code: what the null
+ * device needs so that programs find their functions with the right parameters. Lenient where the software
+ * device's parser is strict.
+ */
+#ifndef GMUX_DEVICE_NULL_SCAN_H
+#define GMUX_DEVICE_NULL_SCAN_H
+
+#include "device/modinfo.h"
+
+/* `text` need not end with a NUL. DEV_SUCCESS with `out` filled (info.info.data is the caller's to free),
+ * DEV_INVALID_PTX with out->log set if it is not PTX at all, DEV_OUT_OF_MEMORY. */
+int dev_null_scan(const char *text, size_t size, struct dev_module_info *out, uint32_t *functions);
+
+#endif
