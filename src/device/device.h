@@ -88,8 +88,7 @@ struct dev_module_info {
     struct wire_bytes info;
     uint64_t globals_size;
     uint64_t globals_align;
-    char
-        *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
+    char *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
 };
 
 struct dev_launch {
@@ -127,8 +126,8 @@ struct dev_ops {
 
     /* --- modules --- */
     /* On failure *out is NULL but info->log may be set; free it with free(). */
-    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind,
-                       struct dev_module **out, struct dev_module_info *info);
+    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
+                       struct dev_module_info *info);
     /* Gives the module's globals their memory (already mapped); with `initialise`, writes their initial
      * values. */
     int (*module_place)(struct dev_module *m, uint64_t globals_address, bool initialise);

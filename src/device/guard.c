@@ -66,8 +66,7 @@ void dev_guard_install(void)
 
 int dev_guard_thread_begin(void)
 {
-    void *p =
-        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return -errno;
     const stack_t stack = { .ss_sp = p, .ss_size = STACK_BYTES };

@@ -102,9 +102,7 @@ static void move_inline(void *arg)
 
 static void transfer_inline(struct dev_work *w, struct dev_op *op)
 {
-    static const char *const verbs[] = {
-        [DEV_OP_COPY] = "copy", [DEV_OP_FILL] = "fill", [DEV_OP_WRITE] = "write"
-    };
+    static const char *const verbs[] = { [DEV_OP_COPY] = "copy", [DEV_OP_FILL] = "fill", [DEV_OP_WRITE] = "write" };
     struct dev_guard g = { 0 };
     if (op->kind == DEV_OP_COPY && dev_box_bytes(&op->u.box) == 0)
         return;
@@ -344,8 +342,7 @@ void dev_work_destroy(struct dev_work *w)
 /* With the lock held: an op on the caller's stack is done at once where nothing is before it, else a copy of
  * it with `tail` behind it is queued. A stack op that has to be started must be queued first: `start` keeps
  * its address. */
-static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, const void *tail,
-                  size_t tail_size)
+static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, const void *tail, size_t tail_size)
 {
     struct dev_work *w = q->work;
     struct dev_op *copy = malloc(sizeof(*op) + tail_size);

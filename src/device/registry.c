@@ -34,8 +34,8 @@ static bool program_directory(char out[PATH_MAX])
 }
 
 /* NULL if there is no such file; `*found` tells that one was there but cannot be used. */
-static const struct dev_ops *open_module(const char *directory, const char *sub, const char *name,
-                                         bool *found, char *why, size_t why_size)
+static const struct dev_ops *open_module(const char *directory, const char *sub, const char *name, bool *found,
+                                         char *why, size_t why_size)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s%s/gmux-dev-%s.so", directory, sub, name);

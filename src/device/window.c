@@ -16,8 +16,8 @@ int dev_window_open(struct dev_window *w, uint64_t base, uint64_t size, int devi
     *w = (struct dev_window) { .base = base, .size = size, .device_fd = device_fd, .host_fd = host_fd };
     if (!gm_is_pow2(size) || size < 2 * HUGE_BYTES || (base & (size - 1)) != 0 || base == 0)
         return -EINVAL;
-    void *p = mmap(pointer(base), size, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void *p = mmap(pointer(base), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+                   -1, 0);
     if (p == MAP_FAILED)
         return -errno;
     if (p != pointer(base)) { /* a kernel that does not know the flag takes the address as a hint */
@@ -75,6 +75,5 @@ void dev_window_unmap(struct dev_window *w, uint64_t address, uint64_t size)
     off_t offset;
     if (area_of(w, address, size, &fd, &offset) < 0)
         return;
-    (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-               0);
+    (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

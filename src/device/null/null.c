@@ -62,8 +62,8 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
     if (!c)
         return DEV_OUT_OF_MEMORY;
     gm_list_init(&c->modules);
-    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd,
-                        config->host_fd) < 0 ||
+    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
+            0 ||
         dev_work_init(&c->work, c, &null_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         free(c);

@@ -135,8 +135,7 @@ static bool entry(struct scan *s)
         while (next(s) && is(s, ".param")) {
             uint64_t size, align;
             if (count == PARAMS_MAX || !declaration(s, ignored, &size, &align) ||
-                !gm_align_up(bytes, align, &bytes) || size > DEV_PARAM_BYTES ||
-                bytes + size > DEV_PARAM_BYTES)
+                !gm_align_up(bytes, align, &bytes) || size > DEV_PARAM_BYTES || bytes + size > DEV_PARAM_BYTES)
                 return false;
             params[count++] = (struct dev_param) { .offset = (uint32_t)bytes, .size = (uint32_t)size };
             bytes += size;
