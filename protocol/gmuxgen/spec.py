@@ -11,6 +11,8 @@ class SpecError(Exception):
 
 SCALARS = {"u32": ("uint32_t", 4), "u64": ("uint64_t", 8), "i32": ("int32_t", 4), "f64": ("double", 8)}
 PARTIES = {"client", "control", "server", "executor", "ui"}
+FDS_MAX = 4  # TP_FDS_MAX of transport/sock.h
+PHASES = {"opening": 1, "open": 2, "any": 3}
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 
 
@@ -32,7 +34,9 @@ class Item:
     number: int = 0
     sender: str = ""
     receiver: str = ""
+    fds_min: int = 0
     fds: int = 0
+    phase: str = "open"
     fields: list = field(default_factory=list)
     values: list = field(default_factory=list)  # of an enum: (name, number)
 
@@ -99,11 +103,19 @@ def parse(path, text):
                 for party in (item.sender, item.receiver):
                     if party not in PARTIES:
                         fail(n, f"unknown party '{party}'")
-                if rest:
-                    if rest[0] != "fds" or len(rest) < 2:
-                        fail(n, f"unexpected '{rest[0]}'")
-                    item.fds = number(n, rest[1])
+                while len(rest) > 1 and rest[0] in ("fds", "phase"):
+                    word, value = rest[:2]
                     rest = rest[2:]
+                    if word == "fds":
+                        least, dash, most = value.partition("-")
+                        item.fds_min = number(n, least)
+                        item.fds = number(n, most) if dash else item.fds_min
+                        if not item.fds_min <= item.fds <= FDS_MAX or not item.fds:
+                            fail(n, f"'{value}' is not a number of descriptors")
+                    elif value not in PHASES:
+                        fail(n, f"unknown phase '{value}'")
+                    else:
+                        item.phase = value
             if rest:
                 fail(n, f"unexpected '{rest[0]}'")
             items.append(item)
@@ -115,6 +127,8 @@ def parse(path, text):
         if current.kind == "enum":
             if len(words) != 2:
                 fail(n, "an enum value is NAME NUMBER")
+            if any(words[0] == name for name, _ in current.values):
+                fail(n, f"value {words[0]} is already there")
             current.values.append((words[0], number(n, words[1])))
             continue
         f = Field(words[0], "", comment=comment.strip(), line=n)
@@ -145,11 +159,16 @@ def parse(path, text):
 
     if version is None:
         fail(1, "no version")
-    structs = {i.name for i in items if i.kind == "struct"}
+    structs = {i.name: i for i in items if i.kind == "struct"}
     for item in items:
+        # A list's elements are counted by decoding them: each must take at least a byte.
+        if item.kind != "message" and not (item.values if item.kind == "enum" else item.fields or item.kind == "record"):
+            fail(item.line, f"{item.kind} {item.name} is empty")
         for f in item.fields:
             if f.type == "list" and f.element not in structs:
                 fail(f.line, f"unknown struct '{f.element}'")
+            if f.type == "list" and item.kind == "struct" and structs[f.element].line >= item.line:
+                fail(f.line, f"struct {f.element} must be defined before it is used in a struct")
         if item.kind == "record":
             check_layout(path, item)
     return Spec(version, items)

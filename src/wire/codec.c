@@ -1,5 +1,6 @@
 #include "wire/codec.h"
 
+#include <math.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is little-endian; add swaps here");
@@ -119,7 +120,20 @@ struct wire_header wire_dec_begin(struct wire_dec *d, const void *packet, size_t
 GET_SCALAR(u32, uint32_t)
 GET_SCALAR(u64, uint64_t)
 GET_SCALAR(i32, int32_t)
-GET_SCALAR(f64, double)
+
+/* Neither NaN nor infinities: no number we send is one, and comparisons with limits would not catch them. */
+double wire_get_f64(struct wire_dec *d)
+{
+    double v = 0;
+    const void *p = get(d, sizeof(v));
+    if (p)
+        memcpy(&v, p, sizeof(v));
+    if (!isfinite(v)) {
+        d->fatal = true;
+        return 0;
+    }
+    return v;
+}
 
 const char *wire_get_str(struct wire_dec *d, uint32_t max)
 {

@@ -4,6 +4,7 @@
  * Errors are sticky: a decoder that would read out of bounds, or meets a string that is too long or has a NUL
  * inside, sets `fatal` and returns zeros from then on, so that generated code has no error branches. The caller
  * looks once, with wire_dec_finish(), and drops the peer. The same for an encoder that runs out of room.
+ * A list in a message that decoded well is well formed itself: its elements can be read without another look.
  *
  * Any thread; no allocation. Decoded strings and bytes point into the packet.
  */
@@ -72,6 +73,7 @@ struct wire_header wire_dec_begin(struct wire_dec *d, const void *packet, size_t
 uint32_t wire_get_u32(struct wire_dec *d);
 uint64_t wire_get_u64(struct wire_dec *d);
 int32_t wire_get_i32(struct wire_dec *d);
+/* Fatal unless finite. */
 double wire_get_f64(struct wire_dec *d);
 const char *wire_get_str(struct wire_dec *d, uint32_t max);
 struct wire_bytes wire_get_bytes(struct wire_dec *d, uint32_t max);
