@@ -1,0 +1,221 @@
+#include "client/attach.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "client/context.h"
+#include "client/gen/api.h"
+#include "client/session.h"
+
+#define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+
+_Atomic int rt_state = RT_DETACHED;
+static struct rt_api genuine_api; /* attach_lock, until it is activated */
+
+int rt_ready(void)
+{
+    return GM_LIKELY(atomic_load_explicit(&rt_state, memory_order_acquire) == RT_SESSION)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* What `ps` shows: the command line, arguments separated by blanks. */
+static void read_command(char *out, size_t size)
+{
+    GM_AUTO_FD int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, out, size - 1) : -1;
+    if (n <= 0) {
+        (void)snprintf(out, size, "%s", program_invocation_name);
+        return;
+    }
+    while (n > 0 && out[n - 1] == '\0')
+        n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (out[i] == '\0' || out[i] == '\n')
+            out[i] = ' ';
+    out[n] = '\0';
+}
+
+int rt_say_hello(int fd)
+{
+    char command[1024];
+    uint8_t buffer[4096];
+    struct wire_enc e;
+    double share = 0;
+    uint64_t priority;
+    const char *share_text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    const char *priority_text = getenv("CUDA_MPS_CLIENT_PRIORITY");
+    const char *limits = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+
+    if (share_text && !gm_parse_percentage(share_text, &share))
+        gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", share_text);
+    bool has_priority = priority_text && gm_parse_u64(priority_text, 1, &priority);
+    if (priority_text && !has_priority)
+        gm_warn(&topic, "CUDA_MPS_CLIENT_PRIORITY=%s is neither 0 nor 1; ignored", priority_text);
+    if (limits && strlen(limits) > 512) {
+        gm_warn(&topic, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT is too long; ignored");
+        limits = NULL;
+    }
+    read_command(command, sizeof(command));
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_hello(&e, 1,
+                    &(struct wire_hello) {
+                        .version = WIRE_VERSION,
+                        .protocol_min = WIRE_VERSION,
+                        .share_pct = share,
+                        .priority = has_priority ? (int32_t)priority : -1,
+                        .memory_limits = limits,
+                        .command = command,
+                    });
+    return tp_send(fd, &e, NULL, 0);
+}
+
+int rt_daemon_connect(void)
+{
+    char path[512];
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    if (!directory || !*directory)
+        directory = DEFAULT_PIPE_DIRECTORY;
+    int n = snprintf(path, sizeof(path), "%s/control", directory);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return -ENAMETOOLONG;
+    return tp_connect(path);
+}
+
+/* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
+static void after_fork_in_child(void)
+{
+    if (atomic_load(&rt_state) != RT_SESSION)
+        return;
+    atomic_store(&rt_state, RT_FORKED);
+    rt_context_forget();
+    rt_session_abandon(rt_session);
+}
+
+static int open_session(int fd, bool is_private)
+{
+    static bool registered; /* attach_lock */
+    char why[600] = "";
+    struct rt_session *s;
+
+    int r = rt_say_hello(fd);
+    if (r < 0) {
+        gm_close(fd);
+        gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
+        return CUDA_ERROR_MPS_CONNECTION_FAILED;
+    }
+    r = rt_session_open(&s, fd, why, sizeof(why));
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "no session (error %d): %s", r, why);
+        return r;
+    }
+    s->is_private = is_private;
+    s->device_count = rt_device_visible(s->devices, s->device_count);
+    if (s->device_count == 0) {
+        gm_info(&topic, "CUDA_VISIBLE_DEVICES leaves no device");
+        rt_session_close(s);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    rt_session = s;
+    if (!registered)
+        registered = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
+    atomic_store(&rt_state, RT_SESSION);
+    rt_api_activate(&rt_api_session);
+    gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",
+            is_private ? "private server" : "session with the daemon", s->server_pid, s->devices[0].name,
+            (unsigned long long)s->window_base, (unsigned long long)s->window_half * 2);
+    return CUDA_SUCCESS;
+}
+
+static void *genuine_symbol(void *library, const char *symbol)
+{
+    return dlsym(library, symbol);
+}
+
+/* CUDA_ERROR_NO_DEVICE stands for "no genuine driver here". */
+static int pass_through(unsigned flags, char *why, size_t why_size)
+{
+    void *library = rt_genuine_library(why, why_size);
+    if (!library)
+        return CUDA_ERROR_NO_DEVICE;
+    rt_api_load(&genuine_api, genuine_symbol, library);
+    int r = (int)genuine_api.cuInit(flags);
+    if (r == CUDA_SUCCESS) {
+        rt_api_activate(&genuine_api);
+        atomic_store(&rt_state, RT_GENUINE);
+        gm_info(&topic, "pass-through to the genuine driver");
+    }
+    return r;
+}
+
+static int attach_locked(unsigned flags)
+{
+    char why[600] = "";
+    int fd = rt_daemon_connect();
+    if (fd >= 0)
+        return open_session(fd, false);
+    gm_debug(&topic, "no daemon: %s", strerror(-fd));
+
+    int r = pass_through(flags, why, sizeof(why));
+    if (r != CUDA_ERROR_NO_DEVICE)
+        return r;
+    gm_debug(&topic, "no genuine driver: %s", *why ? why : "it has no device");
+
+    fd = rt_private_start(why, sizeof(why));
+    if (fd < 0) {
+        gm_error(&topic, "no private server: %s", why);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    return open_session(fd, true);
+}
+
+int rt_attach(unsigned flags)
+{
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = CUDA_SUCCESS;
+    switch (atomic_load(&rt_state)) {
+    case RT_SESSION:
+        return CUDA_SUCCESS;
+    case RT_FORKED:
+        return CUDA_ERROR_NOT_INITIALIZED;
+    default:
+        break;
+    }
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&rt_state) == RT_DETACHED)
+        r = attach_locked(flags);
+    pthread_mutex_unlock(&attach_lock);
+    return r;
+}
+
+int rt_attach_driver_version(int *version)
+{
+    char why[256];
+    if (atomic_load(&rt_state) == RT_SESSION) {
+        *version = rt_session->driver_version;
+        return CUDA_SUCCESS;
+    }
+    *version = CUDA_VERSION;
+    int fd = rt_daemon_connect();
+    if (fd >= 0) {
+        gm_close(fd);
+        return CUDA_SUCCESS;
+    }
+    void *library = rt_genuine_library(why, sizeof(why));
+    CUresult (*genuine)(int *) = library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
+    return genuine ? (int)genuine(version) : CUDA_SUCCESS;
+}

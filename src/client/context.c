@@ -1,0 +1,225 @@
+/*
+ * Contexts: primary ones, counted per device, and created ones. What a context owns is found by looking through the
+ * tables for objects that name it, at its end; nothing on the way there has to keep lists.
+ */
+#include "client/context.h"
+
+#include <string.h>
+
+#include "client/attach.h"
+#include "client/event.h"
+#include "client/gen/api.h"
+#include "client/memory.h"
+#include "client/module.h"
+
+struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
+pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const size_t limit_defaults[RT_LIMITS] = {
+    [CU_LIMIT_STACK_SIZE] = 1024,
+    [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
+    [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
+    [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+    [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+    [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128,
+};
+
+struct rt_context *rt_context_find(CUcontext handle, bool active)
+{
+    struct rt_context *c = rt_object_find(&rt_contexts, handle);
+    return c && (!active || atomic_load_explicit(&c->active, memory_order_acquire)) ? c : NULL;
+}
+
+bool rt_context_flags_ok(unsigned flags)
+{
+    const unsigned known = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_COREDUMP_ENABLE |
+                           CU_CTX_USER_COREDUMP_ENABLE | CU_CTX_SYNC_MEMOPS;
+    unsigned schedule = flags & CU_CTX_SCHED_MASK;
+    return !(flags & ~known) && (schedule & (schedule - 1)) == 0;
+}
+
+void rt_context_set_flags(struct rt_context *c, unsigned flags)
+{
+    atomic_store_explicit(&c->flags, flags, memory_order_relaxed);
+    c->wait = rt_session->patient;
+    switch (flags & CU_CTX_SCHED_MASK) {
+    case CU_CTX_SCHED_SPIN:
+        c->wait.spin_ns = 1000000;
+        break;
+    case CU_CTX_SCHED_YIELD:
+    case CU_CTX_SCHED_BLOCKING_SYNC:
+        c->wait.spin_ns = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static int activate(struct rt_context *c)
+{
+    static _Atomic uint64_t ids = 1;
+    c->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
+    c->number = (uint32_t)c->id;
+    memcpy(c->limits, limit_defaults, sizeof(c->limits));
+    int r = rt_request_context(rt_session, c->number, (uint32_t)c->device, true);
+    if (r == CUDA_SUCCESS)
+        atomic_store_explicit(&c->active, true, memory_order_release);
+    return r;
+}
+
+int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out)
+{
+    struct rt_context *c = rt_object_take(&rt_contexts);
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->primary = primary;
+    c->device = device;
+    c->api_version = 3020;
+    rt_context_set_flags(c, flags);
+    int r = primary ? CUDA_SUCCESS : activate(c); /* a primary context is a handle first */
+    if (r != CUDA_SUCCESS) {
+        rt_object_release(&rt_contexts, &c->object);
+        return r;
+    }
+    rt_object_publish(&c->object);
+    *out = c;
+    return CUDA_SUCCESS;
+}
+
+int rt_context_wait(struct rt_context *c)
+{
+    struct rt_session *s = rt_session;
+    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
+    for (uint32_t i = 0; i < used; i++) {
+        if (atomic_load_explicit(&s->lanes[i].context, memory_order_relaxed) != c->id)
+            continue;
+        int r = rt_session_wait(s, i, rt_lane_issued(s, i), &c->wait);
+        if (r)
+            return r;
+    }
+    return rt_session_error(s);
+}
+
+static void end_stream(struct rt_object *o, void *arg)
+{
+    struct rt_stream *st = (struct rt_stream *)(void *)o;
+    if (st->context == arg)
+        rt_stream_destroy(st);
+}
+
+void rt_context_destroy(struct rt_context *c)
+{
+    (void)rt_context_wait(c); /* an error ends the waiting as well */
+    atomic_store_explicit(&c->active, false, memory_order_release);
+    atomic_store_explicit(&c->legacy, NULL, memory_order_release);
+    rt_table_each(&rt_streams, end_stream, c);
+    rt_event_destroy_all(c);
+    rt_module_destroy_all(c);
+    rt_memory_destroy_all(c);
+    (void)rt_request_context(rt_session, c->number, (uint32_t)c->device, false);
+    if (!c->primary)
+        rt_object_release(&rt_contexts, &c->object);
+}
+
+/* --- primary contexts --------------------------------------------------------------------------------------------- */
+
+static struct rt_context *primaries[16]; /* rt_context_lock */
+
+static int primary_locked(CUdevice dev, struct rt_context **out)
+{
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!primaries[dev])
+        r = rt_context_create(dev, CU_CTX_SCHED_AUTO, true, &primaries[dev]);
+    *out = primaries[dev];
+    return r;
+}
+
+CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
+{
+    struct rt_context *c;
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&rt_context_lock);
+    int r = primary_locked(dev, &c);
+    if (r == CUDA_SUCCESS && !atomic_load(&c->active))
+        r = activate(c);
+    if (r == CUDA_SUCCESS) {
+        c->references++;
+        *pctx = rt_context_handle(c);
+    }
+    pthread_mutex_unlock(&rt_context_lock);
+    return r;
+}
+
+CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+    struct rt_context *c;
+    pthread_mutex_lock(&rt_context_lock);
+    int r = primary_locked(dev, &c);
+    if (r == CUDA_SUCCESS && c->references == 0)
+        r = CUDA_ERROR_INVALID_CONTEXT;
+    else if (r == CUDA_SUCCESS && --c->references == 0 && atomic_load(&c->active))
+        rt_context_destroy(c);
+    pthread_mutex_unlock(&rt_context_lock);
+    return r;
+}
+
+CUresult rt_cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    return rt_cuDevicePrimaryCtxRelease_v2(dev);
+}
+
+CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+    struct rt_context *c;
+    pthread_mutex_lock(&rt_context_lock);
+    int r = primary_locked(dev, &c);
+    if (r == CUDA_SUCCESS && atomic_load(&c->active)) {
+        c->references = 0;
+        rt_context_destroy(c);
+    }
+    pthread_mutex_unlock(&rt_context_lock);
+    return r;
+}
+
+CUresult rt_cuDevicePrimaryCtxReset(CUdevice dev)
+{
+    return rt_cuDevicePrimaryCtxReset_v2(dev);
+}
+
+CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+    struct rt_context *c;
+    if (!rt_context_flags_ok(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&rt_context_lock);
+    int r = primary_locked(dev, &c);
+    if (r == CUDA_SUCCESS)
+        rt_context_set_flags(c, flags);
+    pthread_mutex_unlock(&rt_context_lock);
+    return r;
+}
+
+CUresult rt_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
+{
+    return rt_cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
+CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+    struct rt_context *c;
+    if (!flags || !active)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&rt_context_lock);
+    int r = primary_locked(dev, &c);
+    if (r == CUDA_SUCCESS) {
+        *flags = atomic_load(&c->flags);
+        *active = atomic_load(&c->active);
+    }
+    pthread_mutex_unlock(&rt_context_lock);
+    return r;
+}

@@ -1,0 +1,159 @@
+/*
+ * Contexts and streams. A context is this process's object only: it owns streams, events, modules and allocations, all
+ * within the one session; the server hears of it for `ps` and the logs. Which one is current is the thread's affair.
+ *
+ * The stream half of the file is where work enters the ring (queue.c). Legacy stream semantics are made here, out of
+ * `wait` records: work in the legacy stream waits for what the context's blocking streams hold, and theirs for it.
+ */
+#ifndef GMUX_CLIENT_CONTEXT_H
+#define GMUX_CLIENT_CONTEXT_H
+
+#include "base/list.h"
+#include "client/dispatch.h"
+#include "client/handle.h"
+#include "client/session.h"
+
+#define RT_LIMITS 16 /* CUlimit values below this are kept */
+
+struct rt_stream;
+
+struct rt_context {
+    struct rt_object object;
+    uint64_t id;     /* never used twice in a process */
+    uint32_t number; /* what the server calls it: 1, 2 .. */
+    bool primary;
+    _Atomic bool active; /* a primary context's handle outlives its resources */
+    CUdevice device;
+    _Atomic unsigned flags;
+    unsigned references; /* primary: rt_context_lock */
+    unsigned api_version;
+    struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
+    _Atomic(struct rt_stream *) legacy; /* made at first use */
+    CUfunc_cache cache_config;
+    CUsharedconfig shared_config;
+    size_t limits[RT_LIMITS];
+
+    /* ring lock: blocking streams with work that the legacy stream has not waited for, by number */
+    bool dirty_any;
+    uint64_t dirty[TP_STREAMS / 64];
+};
+
+enum rt_role {
+    RT_ROLE_BLOCKING, /* ordered against the legacy stream */
+    RT_ROLE_NON_BLOCKING,
+    RT_ROLE_LEGACY,
+};
+
+struct rt_stream {
+    struct rt_object object;
+    struct rt_context *context;
+    uint32_t context_generation;
+    uint32_t number; /* ring lock; TP_STREAMS once it is retired */
+    enum rt_role role;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+    uint64_t legacy_seen; /* ring lock: how far into the legacy stream this one has waited */
+};
+
+extern struct rt_table rt_contexts;
+extern struct rt_table rt_streams;
+
+/* --- current context ---------------------------------------------------------------------------------------------- */
+
+/* Top of this thread's stack. Initial-exec: one instruction to reach on the launch path. */
+struct rt_current {
+    struct rt_context *context;
+    uint32_t generation;
+    bool in_callback; /* a host function runs here: no CUDA calls allowed */
+};
+extern __thread struct rt_current rt_current __attribute__((tls_model("initial-exec")));
+
+GM_COLD int rt_current_missing(void);
+
+/* The current context in *out, or what every call reports first: not initialised, no context, destroyed context, the
+ * session's sticky error. */
+static inline int rt_enter(struct rt_context **out)
+{
+    struct rt_context *c = rt_current.context;
+    *out = c;
+    if (GM_UNLIKELY(!c || rt_object_generation(&c->object) != rt_current.generation ||
+                    !atomic_load_explicit(&c->active, memory_order_relaxed)))
+        return rt_current_missing();
+    return rt_session_error(rt_session);
+}
+
+/* In the child of a fork: its only thread has no context. Async-signal-safe. */
+void rt_context_forget(void);
+
+/* The context behind a handle; NULL if there is none, or it is inactive and `active` is wanted. */
+struct rt_context *rt_context_find(CUcontext handle, bool active);
+static inline CUcontext rt_context_handle(const struct rt_context *c)
+{
+    return c ? (CUcontext)rt_object_handle(&rt_contexts, &c->object) : NULL;
+}
+
+/* A new context, published and announced to the server; not current anywhere. CUresult. */
+int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
+/* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle, others go. */
+void rt_context_destroy(struct rt_context *c);
+bool rt_context_flags_ok(unsigned flags);
+void rt_context_set_flags(struct rt_context *c, unsigned flags);
+/* Waits for all streams of the context, destroyed ones included. CUresult. */
+int rt_context_wait(struct rt_context *c);
+/* The contexts this process has ever had open; cuDevicePrimaryCtx* and cuCtx* take this lock around changes. */
+extern pthread_mutex_t rt_context_lock;
+
+/* The thread's stack of contexts (thread.c). CUresult; a destroyed context on top is popped like any other. */
+int rt_stack_push(struct rt_context *c);
+int rt_stack_pop(CUcontext *out);
+/* Replaces the top, or pushes on an empty stack. */
+int rt_stack_set(struct rt_context *c);
+/* The handle on top, NULL if there is none. */
+CUcontext rt_stack_top(void);
+/* This thread's per-thread default stream in `c`, made at first use, gone with the thread. CUresult. */
+int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
+
+/* --- streams ------------------------------------------------------------------------------------------------------ */
+
+/* CUresult. */
+int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out);
+/* No wait: its number is used again when its work is done. */
+void rt_stream_destroy(struct rt_stream *st);
+/* The stream behind a handle, the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one included. CUresult. */
+int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stream **out);
+
+static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struct rt_stream **out)
+{
+    if (handle == NULL && rt_default_stream == CU_STREAM_LEGACY) {
+        *out = atomic_load_explicit(&c->legacy, memory_order_acquire);
+        if (GM_LIKELY(*out != NULL))
+            return CUDA_SUCCESS;
+    } else if (GM_LIKELY((*out = (struct rt_stream *)rt_object_find(&rt_streams, handle)) != NULL)) {
+        return CUDA_SUCCESS;
+    }
+    return rt_stream_resolve_slow(c, handle, out);
+}
+
+/* Waits until everything before now is done, as a stream of its role sees it. CUresult. */
+int rt_stream_wait(struct rt_stream *st);
+/* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
+int rt_stream_query(struct rt_stream *st);
+
+/* --- putting records into the ring -------------------------------------------------------------------------------- */
+
+/* Takes the ring lock and emits the waits that the stream's role asks for. On failure the lock is not held. CUresult.
+ * Then any number of rt_queue_put(), then rt_queue_end(). */
+int rt_queue_begin(struct rt_stream *st);
+/* Appends one record: fills in size, stream and sequence number (also to *seq unless NULL). `head->op` is set by the
+ * caller. CUresult. */
+int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail, size_t tail_size,
+                 uint64_t *seq);
+void rt_queue_end(void);
+/* The three in one. */
+int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
+                    size_t tail_size);
+/* Between begin and end: makes `st` go on when lane `other` has completed `seq`. */
+int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq);
+
+#endif

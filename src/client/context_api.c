@@ -1,0 +1,311 @@
+/*
+ * cuCtx*: created contexts, the thread's stack of them, and what a context can be asked.
+ */
+#include "client/attach.h"
+#include "client/context.h"
+#include "client/gen/api.h"
+
+static int ready(void)
+{
+    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+}
+
+/* --- life --------------------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    struct rt_context *c;
+    int r = ready();
+    if (r)
+        return r;
+    if (!pctx || !rt_context_flags_ok(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    r = rt_context_create(dev, flags, false, &c);
+    if (r)
+        return r;
+    r = rt_stack_push(c);
+    if (r) {
+        rt_context_destroy(c);
+        return r;
+    }
+    *pctx = rt_context_handle(c);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
+                           CUdevice dev)
+{
+    if (numParams < 0 || (numParams > 0 && !paramsArray))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (numParams > 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return rt_cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+{
+    if (ctxCreateParams && ctxCreateParams->cigParams)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return rt_cuCtxCreate_v3(pctx, ctxCreateParams ? ctxCreateParams->execAffinityParams : NULL,
+                             ctxCreateParams ? ctxCreateParams->numExecAffinityParams : 0, flags, dev);
+}
+
+CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
+{
+    int r = ready();
+    if (r)
+        return r;
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&rt_context_lock);
+    struct rt_context *c = rt_context_find(ctx, true);
+    if (!c || c->primary)
+        r = CUDA_ERROR_INVALID_CONTEXT;
+    else
+        rt_context_destroy(c);
+    pthread_mutex_unlock(&rt_context_lock);
+    if (r == CUDA_SUCCESS && rt_stack_top() == ctx)
+        (void)rt_stack_pop(NULL);
+    return r;
+}
+
+/* --- the thread's stack ------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
+{
+    int r = ready();
+    if (r)
+        return r;
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_context *c = rt_context_find(ctx, false);
+    return c ? rt_stack_push(c) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult rt_cuCtxPopCurrent_v2(CUcontext *pctx)
+{
+    int r = ready();
+    return r ? r : rt_stack_pop(pctx);
+}
+
+CUresult rt_cuCtxSetCurrent(CUcontext ctx)
+{
+    int r = ready();
+    if (r)
+        return r;
+    if (!ctx) {
+        (void)rt_stack_pop(NULL);
+        return CUDA_SUCCESS;
+    }
+    struct rt_context *c = rt_context_find(ctx, false);
+    return c ? rt_stack_set(c) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
+{
+    int r = ready();
+    if (r)
+        return r;
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pctx = rt_stack_top();
+    return CUDA_SUCCESS;
+}
+
+/* --- questions ---------------------------------------------------------------------------------------------------- */
+
+/* The context asked about: NULL means the current one. No sticky errors: these calls tell what is known anyway. */
+static int subject(CUcontext ctx, struct rt_context **out)
+{
+    int r = ready();
+    if (r)
+        return r;
+    *out = rt_context_find(ctx ? ctx : rt_stack_top(), true);
+    if (*out)
+        return CUDA_SUCCESS;
+    return !ctx && rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult rt_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+    struct rt_context *c;
+    int r = subject(ctx, &c);
+    if (r)
+        return r;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = c->device;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxGetDevice(CUdevice *device)
+{
+    return rt_cuCtxGetDevice_v2(device, NULL);
+}
+
+CUresult rt_cuCtxGetFlags(unsigned int *flags)
+{
+    struct rt_context *c;
+    int r = subject(NULL, &c);
+    if (r)
+        return r;
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = atomic_load(&c->flags);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxSetFlags(unsigned int flags)
+{
+    struct rt_context *c;
+    int r = subject(NULL, &c);
+    if (r)
+        return r;
+    if (!rt_context_flags_ok(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_context_set_flags(c, flags);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)
+{
+    struct rt_context *c;
+    int r = subject(ctx, &c);
+    if (r)
+        return r;
+    if (!ctxId)
+        return CUDA_ERROR_INVALID_VALUE;
+    *ctxId = c->id;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
+{
+    struct rt_context *c;
+    int r = subject(ctx, &c);
+    if (r)
+        return r;
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = c->api_version;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
+{
+    struct rt_context *c;
+    int r = subject(ctx, &c);
+    return r ? r : rt_context_wait(c);
+}
+
+CUresult rt_cuCtxSynchronize(void)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r ? r : rt_context_wait(c);
+}
+
+static bool limit_known(CUlimit limit)
+{
+    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+           limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
+           limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+}
+
+CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pvalue)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!limit_known(limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *pvalue = c->limits[limit];
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!limit_known(limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    c->limits[limit] = value;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxGetCacheConfig(CUfunc_cache *pconfig)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pconfig)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pconfig = c->cache_config;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxSetCacheConfig(CUfunc_cache config)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    c->cache_config = config;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pConfig)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pConfig = c->shared_config ? c->shared_config : CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+        return CUDA_ERROR_INVALID_VALUE;
+    c->shared_config = config;
+    return CUDA_SUCCESS;
+}
+
+/* --- the same under the names of CUDA 3 and 2, for programs that look them up by hand ----------------------------- */
+
+CUresult rt_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return rt_cuCtxCreate_v2(pctx, flags, dev);
+}
+
+CUresult rt_cuCtxDestroy(CUcontext ctx)
+{
+    return rt_cuCtxDestroy_v2(ctx);
+}
+
+CUresult rt_cuCtxPushCurrent(CUcontext ctx)
+{
+    return rt_cuCtxPushCurrent_v2(ctx);
+}
+
+CUresult rt_cuCtxPopCurrent(CUcontext *pctx)
+{
+    return rt_cuCtxPopCurrent_v2(pctx);
+}

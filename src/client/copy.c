@@ -1,0 +1,108 @@
+/*
+ * Three ways to copy:
+ *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order with the stream
+ *   write   a little pageable memory to the device: the bytes travel in a `write` record, the source is free at once
+ *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one memcpy by the
+ *           caller, for the device area is mapped here at the device's addresses. CUDA allows asynchronous copies of
+ *           pageable memory to be synchronous.
+ */
+#include "client/copy.h"
+
+#include <string.h>
+
+#include "client/memory.h"
+
+struct place {
+    bool in_window;
+    bool host; /* the program may look at it without asking us */
+    uint64_t window;
+};
+
+/* Bytes from the first to behind the last; false on overflow. */
+static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t *out)
+{
+    uint64_t rows, planes, sum;
+    if (__builtin_mul_overflow(side->pitch, b->height - 1, &rows) ||
+        __builtin_mul_overflow(side->slice, b->depth - 1, &planes) || __builtin_add_overflow(rows, planes, &sum))
+        return false;
+    return !__builtin_add_overflow(sum, b->width, out);
+}
+
+static int locate(const struct rt_box *b, const struct rt_side *side, struct place *out)
+{
+    struct rt_range range;
+    uint64_t size, end;
+    if (!extent(b, side, &size) || __builtin_add_overflow(side->address, size, &end))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t address = side->address;
+    bool known = rt_memory_find(address, &range);
+    if (!known && side->kind != RT_SIDE_HOST && rt_memory_find_alias(address, &range)) {
+        known = true; /* the device's address of registered memory */
+        address = range.base + (address - range.window);
+    }
+    if (known && size > range.size - (address - range.base)) {
+        if (side->kind != RT_SIDE_HOST)
+            return CUDA_ERROR_INVALID_VALUE;
+        known = false; /* starts in registered pages and goes on beyond them */
+    }
+    if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct place) { .in_window = known,
+                            .host = !known || rt_memory_is_host(&range),
+                            .window = known ? range.window + (address - range.base) : address };
+    return CUDA_SUCCESS;
+}
+
+static int copy_by_record(struct rt_stream *st, const struct rt_box *b, uint64_t dst, uint64_t src)
+{
+    struct wire_rec_copy r = {
+        .head.op = WIRE_OP_COPY,
+        .dst = dst,
+        .src = src,
+        .width = b->width,
+        .height = b->height,
+        .depth = b->depth,
+        .dst_pitch = b->dst.pitch,
+        .dst_slice = b->dst.slice,
+        .src_pitch = b->src.pitch,
+        .src_slice = b->src.slice,
+    };
+    return rt_queue_submit(st, &r.head, sizeof(r), NULL, 0);
+}
+
+static int copy_by_write(struct rt_stream *st, uint64_t dst, const void *data, size_t size)
+{
+    struct wire_rec_write r = { .head.op = WIRE_OP_WRITE, .dst = dst };
+    return rt_queue_submit(st, &r.head, sizeof(r), data, size);
+}
+
+static void copy_direct(const struct rt_box *b)
+{
+    for (uint64_t z = 0; z < b->depth; z++) {
+        uint8_t *dst = (uint8_t *)(uintptr_t)(b->dst.address + z * b->dst.slice);
+        const uint8_t *src = (const uint8_t *)(uintptr_t)(b->src.address + z * b->src.slice);
+        for (uint64_t y = 0; y < b->height; y++)
+            memmove(dst + y * b->dst.pitch, src + y * b->src.pitch, b->width);
+    }
+}
+
+int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
+{
+    struct place dst, src;
+    if (b->width == 0 || b->height == 0 || b->depth == 0)
+        return CUDA_SUCCESS;
+    int r = locate(b, &b->dst, &dst);
+    r = r ? r : locate(b, &b->src, &src);
+    if (r)
+        return r;
+    bool in_window = dst.in_window && src.in_window;
+    if (in_window && (!synchronous || (!dst.host && !src.host)))
+        return copy_by_record(st, b, dst.window, src.window);
+    if (dst.in_window && !dst.host && !src.in_window && b->height == 1 && b->depth == 1 &&
+        b->width <= WIRE_REC_WRITE_DATA_MAX && rt_stream_query(st) == CUDA_ERROR_NOT_READY)
+        return copy_by_write(st, dst.window, (const void *)(uintptr_t)b->src.address, b->width);
+    r = rt_stream_wait(st);
+    if (r == CUDA_SUCCESS)
+        copy_direct(b);
+    return r;
+}

@@ -1,0 +1,217 @@
+/*
+ * cuMemcpy*: one-dimensional ones as boxes of one row, the others as they are described.
+ */
+#include "client/copy.h"
+
+#include "client/gen/api.h"
+
+static int enter(CUstream handle, struct rt_stream **st)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r ? r : rt_stream_resolve(c, handle, st);
+}
+
+static int copy_bytes(uint64_t dst, enum rt_side_kind dst_kind, uint64_t src, enum rt_side_kind src_kind, size_t size,
+                      CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    if (r)
+        return r;
+    const struct rt_box box = {
+        .dst = { .kind = dst_kind, .address = dst, .pitch = size, .slice = size },
+        .src = { .kind = src_kind, .address = src, .pitch = size, .slice = size },
+        .width = size,
+        .height = 1,
+        .depth = 1,
+    };
+    return rt_copy(st, &box, synchronous);
+}
+
+CUresult rt_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+    return copy_bytes(dst, RT_SIDE_UNIFIED, src, RT_SIDE_UNIFIED, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dst, RT_SIDE_UNIFIED, src, RT_SIDE_UNIFIED, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+}
+
+/* Between contexts of one device a peer copy is a copy. */
+static CUresult contexts_exist(CUcontext a, CUcontext b)
+{
+    return rt_context_find(a, true) && rt_context_find(b, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                         size_t ByteCount)
+{
+    CUresult r = contexts_exist(dstContext, srcContext);
+    return r ? r : rt_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
+}
+
+CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                              CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = contexts_exist(dstContext, srcContext);
+    return r ? r : rt_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+}
+
+/* --- boxes -------------------------------------------------------------------------------------------------------- */
+
+struct side_spec {
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    size_t x, y, z;
+    size_t pitch;  /* 0: as wide as the box */
+    size_t height; /* rows of a plane; 0: as high as the box */
+};
+
+/* Offsets are applied to the address; width, height, depth of the box are known. */
+static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
+{
+    uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
+    uint64_t height = spec->height ? spec->height : box->height;
+    switch (spec->type) {
+    case CU_MEMORYTYPE_HOST:
+        *out = (struct rt_side) { .kind = RT_SIDE_HOST, .address = (uintptr_t)spec->host };
+        break;
+    case CU_MEMORYTYPE_DEVICE:
+        *out = (struct rt_side) { .kind = RT_SIDE_DEVICE, .address = spec->device };
+        break;
+    case CU_MEMORYTYPE_UNIFIED:
+        *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = spec->device };
+        break;
+    case CU_MEMORYTYPE_ARRAY:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (box->height > 1 || box->depth > 1 || spec->pitch) {
+        uint64_t row_end;
+        if (__builtin_add_overflow(spec->x, box->width, &row_end) || row_end > pitch)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (box->depth > 1 && height < box->height)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, spec->z, &offset) ||
+        __builtin_mul_overflow(pitch, spec->y, &rows) || __builtin_add_overflow(offset, rows, &offset) ||
+        __builtin_add_overflow(offset, spec->x, &offset) ||
+        __builtin_add_overflow(out->address, offset, &out->address))
+        return CUDA_ERROR_INVALID_VALUE;
+    out->pitch = pitch;
+    out->slice = slice;
+    return CUDA_SUCCESS;
+}
+
+static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src, CUstream stream,
+                    bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    r = r ? r : make_side(dst, box, &box->dst);
+    r = r ? r : make_side(src, box, &box->src);
+    return r ? r : rt_copy(st, box, synchronous);
+}
+
+static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = 1 };
+    const struct side_spec dst = { .type = p->dstMemoryType,
+                                   .host = p->dstHost,
+                                   .device = p->dstDevice,
+                                   .x = p->dstXInBytes,
+                                   .y = p->dstY,
+                                   .pitch = p->dstPitch };
+    const struct side_spec src = { .type = p->srcMemoryType,
+                                   .host = p->srcHost,
+                                   .device = p->srcDevice,
+                                   .x = p->srcXInBytes,
+                                   .y = p->srcY,
+                                   .pitch = p->srcPitch };
+    return copy_box(&box, &dst, &src, stream, synchronous);
+}
+
+static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
+{
+    if (!p || p->srcLOD || p->dstLOD)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
+    const struct side_spec dst = { .type = p->dstMemoryType,
+                                   .host = p->dstHost,
+                                   .device = p->dstDevice,
+                                   .x = p->dstXInBytes,
+                                   .y = p->dstY,
+                                   .z = p->dstZ,
+                                   .pitch = p->dstPitch,
+                                   .height = p->dstHeight };
+    const struct side_spec src = { .type = p->srcMemoryType,
+                                   .host = p->srcHost,
+                                   .device = p->srcDevice,
+                                   .x = p->srcXInBytes,
+                                   .y = p->srcY,
+                                   .z = p->srcZ,
+                                   .pitch = p->srcPitch,
+                                   .height = p->srcHeight };
+    return copy_box(&box, &dst, &src, stream, synchronous);
+}
+
+CUresult rt_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2d(pCopy, hStream, false);
+}
+
+CUresult rt_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+    return copy_3d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    return copy_3d(pCopy, hStream, false);
+}

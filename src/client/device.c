@@ -1,0 +1,256 @@
+/*
+ * cuDevice*: what session_open said about the device. The number of multiprocessors is the one granted to this client,
+ * as under NVIDIA's MPS, so that programs size their grids by what they may use.
+ *
+ * CUDA_VISIBLE_DEVICES is the driver library's to interpret, so it is interpreted here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "client/attach.h"
+#include "client/gen/api.h"
+#include "client/context.h"
+
+static int find(CUdevice dev, const struct rt_device **out)
+{
+    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    if (r)
+        return r;
+    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *out = &rt_session->devices[dev];
+    return CUDA_SUCCESS;
+}
+
+/* "GPU-01234567-89ab-.." */
+static void uuid_text(const uint8_t uuid[16], char out[48])
+{
+    char *at = out + sprintf(out, "GPU-");
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+}
+
+unsigned rt_device_visible(const struct rt_device *devices, unsigned count)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    if (!list)
+        return count;
+    /* One device so far: the first entry names it or ends the list. */
+    char uuid[48], *end;
+    size_t n = strcspn(list, ",");
+    long ordinal = strtol(list, &end, 10);
+    if (end != list && (*end == ',' || *end == '\0'))
+        return ordinal == 0 && count ? 1 : 0;
+    if (!count || n < 5)
+        return 0;
+    uuid_text(devices[0].uuid, uuid);
+    return strncasecmp(list, uuid, GM_MIN(n, sizeof(uuid))) == 0 ? 1 : 0;
+}
+
+CUresult rt_cuDeviceGetCount(int *count)
+{
+    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    if (r)
+        return r;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = (int)rt_session->device_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGet(CUdevice *device, int ordinal)
+{
+    const struct rt_device *d;
+    int r = find(ordinal, &d);
+    if (r)
+        return r;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!name || len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    (void)snprintf(name, (size_t)len, "%s", d->name);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(uuid->bytes, d->uuid, sizeof(uuid->bytes));
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+    return rt_cuDeviceGetUuid_v2(uuid, dev);
+}
+
+CUresult rt_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = d->memory_total;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pi || (int)attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX || (unsigned)attrib >= RT_ATTRIBUTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attrib) {
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *pi = (int)d->multiprocessors_granted;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+        *pi = !rt_session->is_private;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+        *pi = (int)d->pci_domain;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+        *pi = (int)d->pci_bus;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+        *pi = (int)d->pci_device;
+        break;
+    /* What this library does not do, whatever the device could. */
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+        *pi = 0;
+        break;
+    default:
+        *pi = d->attributes[attrib];
+        break;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+    *minor = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!prop)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int32_t *a = d->attributes;
+    *prop = (CUdevprop) {
+        .maxThreadsPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+        .maxThreadsDim = { a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
+                           a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] },
+        .maxGridSize = { a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
+                         a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] },
+        .sharedMemPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK],
+        .totalConstantMemory = a[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY],
+        .SIMDWidth = a[CU_DEVICE_ATTRIBUTE_WARP_SIZE],
+        .memPitch = a[CU_DEVICE_ATTRIBUTE_MAX_PITCH],
+        .regsPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK],
+        .clockRate = a[CU_DEVICE_ATTRIBUTE_CLOCK_RATE],
+        .textureAlign = a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT],
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pciBusId || len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    (void)snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", d->pci_domain & 0xffffu, d->pci_bus & 0xffu,
+                   d->pci_device & 0xffu);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+    unsigned domain = 0, bus, device;
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (!dev || !pciBusId)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3) {
+        domain = 0;
+        if (sscanf(pciBusId, "%x:%x", &bus, &device) != 2)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (unsigned i = 0; i < rt_session->device_count; i++) {
+        const struct rt_device *d = &rt_session->devices[i];
+        if (d->pci_domain == domain && d->pci_bus == bus && d->pci_device == device) {
+            *dev = (CUdevice)i;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* There is one device, so no other one to be a peer. */
+CUresult rt_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    r = r ? r : find(peerDev, &d);
+    if (r)
+        return r;
+    if (!canAccessPeer)
+        return CUDA_ERROR_INVALID_VALUE;
+    *canAccessPeer = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pi || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pi = 0;
+    return CUDA_SUCCESS;
+}

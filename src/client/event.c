@@ -1,0 +1,279 @@
+/*
+ * An event without timing costs no record: it is the number of the last operation before it. With timing, a `stamp`
+ * record makes the device write the time to the event's slot. A slot is used again only when the last stamp sent to it
+ * has been written, lest an old stamp land in a new event.
+ */
+#include "client/event.h"
+
+#include <stdlib.h>
+
+#include "client/attach.h"
+#include "client/gen/api.h"
+
+#define NO_SLOT UINT32_MAX
+
+struct rt_event {
+    struct rt_object object;
+    struct rt_context *context;
+    unsigned flags;
+    uint32_t slot; /* NO_SLOT: no timing */
+    /* point_lock */
+    bool recorded;
+    uint32_t number;
+    uint64_t seq;
+};
+
+/* A slot nobody has, but whose last stamp may be under way. */
+struct free_slot {
+    uint32_t slot;
+    uint32_t number;
+    uint64_t seq;
+};
+
+static struct rt_table events = RT_TABLE(RT_KIND_EVENT, struct rt_event);
+/* A leaf: taken inside the ring lock, too. */
+static pthread_mutex_t point_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct free_slot *slots_free; /* slot_lock; as many as there are slots */
+static size_t slots_free_count;      /* slot_lock */
+static uint32_t slots_used;          /* slot_lock */
+
+static int slot_take(uint32_t *out)
+{
+    struct rt_session *s = rt_session;
+    int r = CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&slot_lock);
+    for (size_t i = slots_free_count; i-- > 0 && r != CUDA_SUCCESS;) {
+        if (slots_free[i].seq && !rt_lane_done(s, slots_free[i].number, slots_free[i].seq))
+            continue;
+        *out = slots_free[i].slot;
+        slots_free[i] = slots_free[--slots_free_count];
+        r = CUDA_SUCCESS;
+    }
+    if (r != CUDA_SUCCESS && slots_used < s->shared.events_count) {
+        *out = slots_used++;
+        r = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&slot_lock);
+    return r;
+}
+
+static void slot_give(uint32_t slot, uint32_t number, uint64_t seq)
+{
+    pthread_mutex_lock(&slot_lock);
+    if (!slots_free)
+        slots_free = calloc(rt_session->shared.events_count, sizeof(*slots_free));
+    if (slots_free) /* else the slot is lost: better than a wrong time */
+        slots_free[slots_free_count++] = (struct free_slot) { slot, number, seq };
+    pthread_mutex_unlock(&slot_lock);
+}
+
+static void event_destroy(struct rt_event *e)
+{
+    if (e->slot != NO_SLOT)
+        slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
+    rt_object_release(&events, &e->object);
+}
+
+static void end_event(struct rt_object *o, void *arg)
+{
+    struct rt_event *e = (struct rt_event *)(void *)o;
+    if (e->context == arg)
+        event_destroy(e);
+}
+
+void rt_event_destroy_all(struct rt_context *c)
+{
+    rt_table_each(&events, end_event, c);
+}
+
+struct point {
+    bool recorded;
+    uint32_t number;
+    uint64_t seq;
+};
+
+static struct point event_point(struct rt_event *e)
+{
+    pthread_mutex_lock(&point_lock);
+    struct point p = { e->recorded, e->number, e->seq };
+    pthread_mutex_unlock(&point_lock);
+    return p;
+}
+
+int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct point p = event_point(e);
+    *number = p.number;
+    *seq = p.recorded ? p.seq : 0;
+    return CUDA_SUCCESS;
+}
+
+static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
+{
+    int r = rt_enter(c);
+    if (r)
+        return r;
+    *e = rt_object_find(&events, handle);
+    return *e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* --- entry points ------------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (Flags & CU_EVENT_INTERPROCESS)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct rt_event *e = rt_object_take(&events);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    e->context = c;
+    e->flags = Flags;
+    e->slot = NO_SLOT;
+    r = Flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : slot_take(&e->slot);
+    if (r) {
+        rt_object_release(&events, &e->object);
+        return r;
+    }
+    rt_object_publish(&e->object);
+    *phEvent = (CUevent)rt_object_handle(&events, &e->object);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventDestroy_v2(CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    event_destroy(e);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventDestroy(CUevent hEvent)
+{
+    return rt_cuEventDestroy_v2(hEvent);
+}
+
+static int record(struct rt_event *e, struct rt_stream *st)
+{
+    uint64_t seq = 0;
+    int r = rt_queue_begin(st);
+    if (r)
+        return r;
+    uint32_t number = st->number;
+    if (number >= TP_STREAMS) {
+        r = CUDA_ERROR_INVALID_HANDLE;
+    } else if (e->slot != NO_SLOT) {
+        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
+        r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
+    } else {
+        seq = rt_lane_issued(rt_session, number);
+    }
+    if (r == CUDA_SUCCESS) {
+        pthread_mutex_lock(&point_lock);
+        e->recorded = true;
+        e->number = number;
+        e->seq = seq;
+        pthread_mutex_unlock(&point_lock);
+    }
+    rt_queue_end();
+    return r;
+}
+
+CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    struct rt_stream *st;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_stream_resolve(c, hStream, &st);
+    if (r)
+        return r;
+    if (st->context != e->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return record(e, st);
+}
+
+CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+    return rt_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult rt_cuEventQuery(CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    struct point p = event_point(e);
+    return !p.recorded || rt_lane_done(rt_session, p.number, p.seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult rt_cuEventSynchronize(CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    struct tp_wait_policy policy = c->wait;
+    if (e->flags & CU_EVENT_BLOCKING_SYNC)
+        policy.spin_ns = 0;
+    struct point p = event_point(e);
+    return p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+}
+
+/* The device's time of a completed event with timing. CUresult. */
+static int event_time(CUevent handle, uint64_t *ns)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e || e->slot == NO_SLOT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct point p = event_point(e);
+    if (!p.recorded)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!rt_lane_done(rt_session, p.number, p.seq))
+        return CUDA_ERROR_NOT_READY;
+    *ns = atomic_load_explicit(&rt_session->shared.events[e->slot].time_ns, memory_order_acquire);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    struct rt_context *c;
+    uint64_t start, end;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pMilliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = event_time(hStart, &start);
+    int r2 = event_time(hEnd, &end);
+    if (r || r2)
+        return r == CUDA_ERROR_INVALID_HANDLE || !r2 ? r : r2;
+    *pMilliseconds = (float)((double)(int64_t)(end - start) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    return rt_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}

@@ -1,0 +1,120 @@
+/*
+ * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the host's, as CUDA's do.
+ */
+#include "client/context.h"
+#include "client/gen/api.h"
+#include "client/memory.h"
+
+struct fill {
+    CUdeviceptr dst;
+    uint64_t pitch; /* bytes; of no account with one row */
+    uint32_t value;
+    uint32_t element;
+    uint64_t width; /* elements */
+    uint64_t height;
+};
+
+static int fill(const struct fill *f, CUstream stream, bool synchronous)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    struct rt_range range;
+    uint64_t row, size;
+    int r = rt_enter(&c);
+    r = r ? r : rt_stream_resolve(c, stream, &st);
+    if (r || f->width == 0 || f->height == 0)
+        return r;
+    if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
+        __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
+        f->dst % f->element || (f->height > 1 && f->pitch % f->element) || !rt_memory_covers(f->dst, size, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct wire_rec_fill rec = {
+        .head.op = WIRE_OP_FILL,
+        .dst = range.window + (f->dst - range.base),
+        .pitch = f->height > 1 ? f->pitch : row,
+        .width = f->width,
+        .height = f->height,
+        .value = f->value,
+        .element_size = f->element,
+    };
+    r = rt_queue_submit(st, &rec.head, sizeof(rec), NULL, 0);
+    return r || !synchronous || range.kind == RT_MEMORY_DEVICE ? r : rt_stream_wait(st);
+}
+
+static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream, bool synchronous)
+{
+    return fill(&(struct fill) { .dst = dst, .value = value, .element = element, .width = n, .height = 1 }, stream,
+                synchronous);
+}
+
+static int fill_2d(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t element, size_t width, size_t height,
+                   CUstream stream, bool synchronous)
+{
+    return fill(
+        &(struct fill) {
+            .dst = dst, .pitch = pitch, .value = value, .element = element, .width = width, .height = height },
+        stream, synchronous);
+}
+
+CUresult rt_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
+{
+    return fill_1d(dstDevice, uc, 1, N, NULL, true);
+}
+
+CUresult rt_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
+{
+    return fill_1d(dstDevice, us, 2, N, NULL, true);
+}
+
+CUresult rt_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
+{
+    return fill_1d(dstDevice, ui, 4, N, NULL, true);
+}
+
+CUresult rt_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
+{
+    return fill_1d(dstDevice, uc, 1, N, hStream, false);
+}
+
+CUresult rt_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
+{
+    return fill_1d(dstDevice, us, 2, N, hStream, false);
+}
+
+CUresult rt_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
+{
+    return fill_1d(dstDevice, ui, 4, N, hStream, false);
+}
+
+CUresult rt_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+{
+    return fill_2d(dstDevice, dstPitch, uc, 1, Width, Height, NULL, true);
+}
+
+CUresult rt_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+{
+    return fill_2d(dstDevice, dstPitch, us, 2, Width, Height, NULL, true);
+}
+
+CUresult rt_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+{
+    return fill_2d(dstDevice, dstPitch, ui, 4, Width, Height, NULL, true);
+}
+
+CUresult rt_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
+                              CUstream hStream)
+{
+    return fill_2d(dstDevice, dstPitch, uc, 1, Width, Height, hStream, false);
+}
+
+CUresult rt_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
+                               CUstream hStream)
+{
+    return fill_2d(dstDevice, dstPitch, us, 2, Width, Height, hStream, false);
+}
+
+CUresult rt_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
+                               CUstream hStream)
+{
+    return fill_2d(dstDevice, dstPitch, ui, 4, Width, Height, hStream, false);
+}

@@ -1,0 +1,140 @@
+/*
+ * One list of calls in the order of their gates, which is every stream's own order, too. The library's thread sleeps
+ * on a condition while the list is empty, else on the session's count of arrivals. The list's lock is never held while
+ * a function runs, and never needed by a producer that waits for room in the ring: a full ring may be full because its
+ * consumer waits for a gate.
+ */
+#include "client/hostfunc.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "client/gen/api.h"
+
+struct call {
+    struct gm_list link;
+    uint32_t number;
+    uint64_t seq;
+    CUhostFn fn;
+    CUstreamCallback callback;
+    CUstream handle;
+    void *arg;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct gm_list calls = { &calls, &calls }; /* lock */
+static bool started;                              /* lock */
+
+static bool arrived(const struct call *call)
+{
+    return atomic_load_explicit(&rt_session->shared.streams[call->number].arrived, memory_order_acquire) >= call->seq;
+}
+
+/* Takes the first call whose gate was reached, or, after an error, simply the first. Lock held. */
+static struct call *take_ready(bool failed)
+{
+    gm_list_for_each (call, &calls, struct call, link) {
+        if (failed || arrived(call)) {
+            gm_list_remove(&call->link);
+            return call;
+        }
+    }
+    return NULL;
+}
+
+/* After an error host functions are dropped; the older callbacks are told. */
+static void run(struct call *call, int error)
+{
+    struct rt_session *s = rt_session;
+    if (call->callback)
+        call->callback(call->handle, (CUresult)error, call->arg);
+    else if (!error)
+        call->fn(call->arg);
+    atomic_store_explicit(&s->shared.streams[call->number].gate, call->seq, memory_order_release);
+    tp_ring_kick(&s->shared.control->ring);
+    free(call);
+}
+
+static void *upcall_main(void *arg GM_UNUSED)
+{
+    struct rt_session *s = rt_session;
+    struct tp_wait_policy policy = s->patient;
+    rt_current.in_callback = true;
+    for (;;) {
+        uint64_t seen = atomic_load_explicit(&s->shared.control->arrivals.value, memory_order_acquire);
+        pthread_mutex_lock(&lock);
+        while (gm_list_empty(&calls))
+            pthread_cond_wait(&more, &lock);
+        int error = rt_session_error(s);
+        struct call *call = take_ready(error != CUDA_SUCCESS);
+        pthread_mutex_unlock(&lock);
+        if (call)
+            run(call, error);
+        else
+            (void)tp_word_wait(&s->shared.control->arrivals, seen + 1, &policy); /* an error is seen above */
+    }
+    return NULL;
+}
+
+/* Lock held. The program's signals are not for our thread. */
+static int start_thread(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    if (started)
+        return CUDA_SUCCESS;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    started = pthread_create(&thread, &attributes, upcall_main, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle, void *arg)
+{
+    struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
+    struct call *call = calloc(1, sizeof(*call));
+    if (!call)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *call = (struct call) { .fn = fn, .callback = callback, .handle = handle, .arg = arg };
+
+    pthread_mutex_lock(&lock);
+    int r = start_thread();
+    pthread_mutex_unlock(&lock);
+    r = r ? r : rt_queue_begin(st);
+    if (r) {
+        free(call);
+        return r;
+    }
+    r = rt_queue_put(st, &gate.head, sizeof(gate), NULL, 0, &call->seq);
+    if (r == CUDA_SUCCESS) {
+        call->number = st->number;
+        pthread_mutex_lock(&lock);
+        gm_list_append(&calls, &call->link);
+        pthread_cond_signal(&more);
+        pthread_mutex_unlock(&lock);
+    } else {
+        free(call);
+    }
+    rt_queue_end();
+    return r;
+}
+
+CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!fn)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_stream_resolve(c, hStream, &st);
+    return r ? r : rt_hostfunc_add(st, fn, NULL, hStream, userData);
+}

@@ -1,0 +1,13 @@
+/*
+ * Host functions in a stream (cuLaunchHostFunc, cuStreamAddCallback). A `gate` record stops the stream on the device;
+ * a thread of the library, started with the first of them, sees it arrive, runs the function and opens the gate.
+ */
+#ifndef GMUX_CLIENT_HOSTFUNC_H
+#define GMUX_CLIENT_HOSTFUNC_H
+
+#include "client/context.h"
+
+/* Exactly one of `fn` and `callback` is set; `handle` is what the callback gets as its stream. CUresult. */
+int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle, void *arg);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * cuInit and what may be called before it.
+ */
+#include "client/attach.h"
+#include "client/context.h"
+#include "client/gen/api.h"
+
+/* Another build of this library, looking for the genuine one, knows us by this name. */
+GM_EXPORT extern const char gmux_client_library[];
+const char gmux_client_library[] = GMUX_VERSION;
+
+CUresult rt_cuInit(unsigned int Flags)
+{
+    return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : (CUresult)rt_attach(Flags);
+}
+
+CUresult rt_cuDriverGetVersion(int *driverVersion)
+{
+    return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* NVIDIA's private tables. In pass-through they are the genuine library's; here there are none, and the answer to an
+ * unknown one is what the genuine library's is. */
+CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId GM_UNUSED)
+{
+    if (ppExportTable)
+        *ppExportTable = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
+}

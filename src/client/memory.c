@@ -1,0 +1,275 @@
+/*
+ * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, stream-ordered allocation, and what is left. Every range comes from
+ * the server, which charges it; a free is not answered and therefore costs no round trip.
+ */
+#include "client/memory.h"
+
+#include <stdlib.h>
+
+#include "client/gen/api.h"
+
+#define PITCH_ALIGN 512u
+
+#define KIND(k) (1u << (k))
+
+/* Stream-ordered frees that wait for their streams. */
+struct delayed_free {
+    struct delayed_free *next;
+    uint64_t address;
+    uint32_t number;
+    uint64_t seq;
+};
+
+static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct delayed_free *delayed; /* delayed_lock */
+
+void rt_memory_reap(bool all)
+{
+    struct rt_session *s = rt_session;
+    pthread_mutex_lock(&delayed_lock);
+    for (struct delayed_free **at = &delayed; *at;) {
+        struct delayed_free *d = *at;
+        if (all)
+            (void)rt_session_wait(s, d->number, d->seq, NULL);
+        if (!all && !rt_lane_done(s, d->number, d->seq)) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        (void)rt_request_free(s, d->address);
+        free(d);
+    }
+    pthread_mutex_unlock(&delayed_lock);
+}
+
+static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
+{
+    uint64_t address;
+    uint32_t from = kind == RT_MEMORY_DEVICE ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
+    if (size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_memory_reap(false);
+    int r = rt_request_alloc(rt_session, size, 0, from, &address);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && delayed) {
+        rt_memory_reap(true);
+        r = rt_request_alloc(rt_session, size, 0, from, &address);
+    }
+    if (r)
+        return r;
+    struct rt_range range = {
+        .base = address, .size = size, .window = address, .kind = kind, .flags = flags, .context = c
+    };
+    r = rt_memory_insert(&range);
+    if (r)
+        (void)rt_request_free(rt_session, address);
+    else
+        *out = address;
+    return r;
+}
+
+/* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
+static int release(uint64_t address, unsigned accept)
+{
+    struct rt_range range;
+    if (address == 0)
+        return CUDA_SUCCESS;
+    if (!rt_memory_remove(address, accept, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_session_wait_all(rt_session);
+    return r ? r : rt_request_free(rt_session, address);
+}
+
+/* --- device memory ------------------------------------------------------------------------------------------------ */
+
+CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!dptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_DEVICE, 0, &address);
+    if (r == CUDA_SUCCESS)
+        *dptr = address;
+    return r;
+}
+
+CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                               unsigned int ElementSizeBytes)
+{
+    uint64_t pitch, size;
+    if (!dptr || !pPitch || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!gm_align_up(WidthInBytes, PITCH_ALIGN, &pitch) || __builtin_mul_overflow(pitch, Height, &size))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = rt_cuMemAlloc_v2(dptr, size);
+    if (r == CUDA_SUCCESS)
+        *pPitch = pitch;
+    return r;
+}
+
+CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
+}
+
+CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
+    if (r == CUDA_SUCCESS)
+        *dptr = address;
+    return r;
+}
+
+CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
+{
+    struct rt_context *c;
+    uint64_t left, total;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    rt_memory_reap(false);
+    r = rt_request_memory_info(rt_session, &left, &total);
+    if (r)
+        return r;
+    if (freeBytes)
+        *freeBytes = left;
+    if (totalBytes)
+        *totalBytes = total;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!rt_memory_find(dptr, &range))
+        return CUDA_ERROR_NOT_FOUND;
+    if (pbase)
+        *pbase = range.base;
+    if (psize)
+        *psize = range.size;
+    return CUDA_SUCCESS;
+}
+
+/* --- stream-ordered: the allocation is good at once, the free takes place when the stream has come so far --------- */
+
+CUresult rt_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter(&c);
+    r = r ? r : rt_stream_resolve(c, hStream, &st);
+    return r ? (CUresult)r : rt_cuMemAlloc_v2(dptr, bytesize);
+}
+
+CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    r = r ? r : rt_stream_resolve(c, hStream, &st);
+    if (r || dptr == 0)
+        return r;
+    struct delayed_free *d = malloc(sizeof(*d));
+    if (!d)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = rt_queue_begin(st);
+    if (r == CUDA_SUCCESS) {
+        if (st->number >= TP_STREAMS)
+            r = CUDA_ERROR_INVALID_HANDLE;
+        else if (!rt_memory_remove(dptr, KIND(RT_MEMORY_DEVICE), &range))
+            r = CUDA_ERROR_INVALID_VALUE;
+        else
+            *d = (struct delayed_free) { .address = dptr,
+                                         .number = st->number,
+                                         .seq = rt_lane_issued(rt_session, st->number) };
+        rt_queue_end();
+    }
+    if (r) {
+        free(d);
+        return r;
+    }
+    pthread_mutex_lock(&delayed_lock);
+    d->next = delayed;
+    delayed = d;
+    pthread_mutex_unlock(&delayed_lock);
+    rt_memory_reap(false);
+    return CUDA_SUCCESS;
+}
+
+/* --- pinned host memory ------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pp || (Flags & ~known))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_HOST, Flags, &address);
+    if (r == CUDA_SUCCESS)
+        *pp = (void *)(uintptr_t)address;
+    return r;
+}
+
+CUresult rt_cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+    return rt_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult rt_cuMemFreeHost(void *p)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    return release((uintptr_t)p, KIND(RT_MEMORY_HOST));
+}
+
+CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pdptr || Flags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = range.window + ((uintptr_t)p - range.base);
+    return CUDA_SUCCESS;
+}
+
+/* With unified addressing all pinned memory is mapped and portable, and the flags say so. */
+CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pFlags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,53 @@
+/*
+ * What memory this process has: every range of the window that was allocated to it, and the host memory it registered,
+ * by address. Lookups answer copies' and pointer attributes' questions without asking the server.
+ */
+#ifndef GMUX_CLIENT_MEMORY_H
+#define GMUX_CLIENT_MEMORY_H
+
+#include "client/context.h"
+
+enum rt_memory {
+    RT_MEMORY_DEVICE,
+    RT_MEMORY_HOST,       /* pinned: cuMemHostAlloc */
+    RT_MEMORY_MANAGED,    /* pinned host memory, too */
+    RT_MEMORY_REGISTERED, /* the program's own pages, which are those of a host range by now */
+    RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
+};
+
+struct rt_range {
+    uint64_t base; /* as the program knows it */
+    uint64_t size;
+    uint64_t window; /* where the device sees `base`; differs for registered memory only */
+    enum rt_memory kind;
+    unsigned flags;             /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
+    struct rt_context *context; /* NULL: of a library's globals */
+    uint64_t id;
+};
+
+/* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
+bool rt_memory_find(uint64_t address, struct rt_range *out);
+/* The same, and [address, address + size) lies within it. */
+bool rt_memory_covers(uint64_t address, uint64_t size, struct rt_range *out);
+/* The registered range that the device sees at `address`. */
+bool rt_memory_find_alias(uint64_t address, struct rt_range *out);
+/* Enters a range; fills in its id. CUresult. */
+int rt_memory_insert(struct rt_range *r);
+/* Takes out the range that starts at `base` if `accept` (a mask of 1 << kind) allows. */
+bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
+
+static inline bool rt_memory_is_host(const struct rt_range *r)
+{
+    return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
+}
+
+/* Frees what cuMemFreeAsync left and is due by now; with `all`, waits for what is not. */
+void rt_memory_reap(bool all);
+
+/* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
+int rt_register_undo(const struct rt_range *r);
+
+/* The context ends; nothing of it runs any more. */
+void rt_memory_destroy_all(struct rt_context *c);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some ten thousand
+ * allocations is a few microseconds beside a round trip to the server; lookups are a binary search in dense memory.
+ */
+#include "client/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct rt_range *ranges; /* map_lock; they do not overlap */
+static size_t count, capacity;  /* map_lock */
+
+/* Number of ranges that start at or below `address`. */
+static size_t upper_bound(uint64_t address)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ranges[middle].base <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool rt_memory_find(uint64_t address, struct rt_range *out)
+{
+    pthread_rwlock_rdlock(&map_lock);
+    size_t i = upper_bound(address);
+    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size;
+    if (found)
+        *out = ranges[i - 1];
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
+/* Rare and slow: registered memory is few and large, and asked for by the host's address. */
+bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
+{
+    bool found = false;
+    pthread_rwlock_rdlock(&map_lock);
+    for (size_t i = 0; i < count && !found; i++) {
+        const struct rt_range *r = &ranges[i];
+        found = r->kind == RT_MEMORY_REGISTERED && address - r->window < r->size;
+        if (found)
+            *out = *r;
+    }
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
+bool rt_memory_covers(uint64_t address, uint64_t size, struct rt_range *out)
+{
+    return rt_memory_find(address, out) && size <= out->size - (address - out->base);
+}
+
+int rt_memory_insert(struct rt_range *r)
+{
+    static uint64_t ids; /* map_lock */
+    int result = CUDA_SUCCESS;
+    pthread_rwlock_wrlock(&map_lock);
+    if (count == capacity) {
+        size_t more = capacity ? capacity * 2 : 64;
+        struct rt_range *grown = realloc(ranges, more * sizeof(*grown));
+        if (grown) {
+            ranges = grown;
+            capacity = more;
+        } else {
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    if (result == CUDA_SUCCESS) {
+        size_t i = upper_bound(r->base);
+        r->id = ++ids;
+        memmove(ranges + i + 1, ranges + i, (count - i) * sizeof(*ranges));
+        ranges[i] = *r;
+        count++;
+    }
+    pthread_rwlock_unlock(&map_lock);
+    return result;
+}
+
+/* map_lock held for writing. */
+static void remove_at(size_t i)
+{
+    memmove(ranges + i, ranges + i + 1, (count - i - 1) * sizeof(*ranges));
+    count--;
+}
+
+bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out)
+{
+    pthread_rwlock_wrlock(&map_lock);
+    size_t i = upper_bound(base);
+    bool found = i > 0 && ranges[i - 1].base == base && (accept & 1u << ranges[i - 1].kind);
+    if (found) {
+        *out = ranges[i - 1];
+        remove_at(i - 1);
+    }
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
+/* Takes out one range of the context, whichever comes first. */
+static bool remove_any(const struct rt_context *c, struct rt_range *out)
+{
+    bool found = false;
+    pthread_rwlock_wrlock(&map_lock);
+    for (size_t i = count; i-- > 0 && !found;) {
+        if (ranges[i].context != c)
+            continue;
+        *out = ranges[i];
+        remove_at(i);
+        found = true;
+    }
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
+void rt_memory_destroy_all(struct rt_context *c)
+{
+    struct rt_range r;
+    rt_memory_reap(true);
+    while (remove_any(c, &r)) {
+        if (r.kind == RT_MEMORY_REGISTERED)
+            (void)rt_register_undo(&r);
+        else if (r.kind != RT_MEMORY_GLOBAL)
+            (void)rt_request_free(rt_session, r.base);
+    }
+}

@@ -1,0 +1,119 @@
+/*
+ * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told once, at the load,
+ * and all later questions (names, parameter layouts, attributes, globals) are answered from that here.
+ *
+ * A library is a module without a context; a kernel is a function of one. Both kinds of handle are accepted wherever
+ * a function is.
+ */
+#ifndef GMUX_CLIENT_MODULE_H
+#define GMUX_CLIENT_MODULE_H
+
+#include "client/context.h"
+
+struct rt_param {
+    uint32_t offset;
+    uint32_t size;
+};
+
+/* What the load said about a function; constant, lives with its module. */
+struct rt_entry {
+    const char *name;
+    uint32_t index; /* what launches name it by */
+    uint32_t param_bytes;
+    uint32_t param_count;
+    const struct rt_param *params;
+    bool padded; /* bytes of the parameters belong to none */
+    uint32_t max_threads;
+    uint32_t registers;
+    uint32_t shared_bytes;
+    uint32_t const_bytes;
+    uint32_t local_bytes;
+    uint32_t ptx_version;
+    uint32_t binary_version;
+    _Atomic(struct rt_function *) function; /* made when somebody asks for it */
+};
+
+struct rt_variable {
+    const char *name;
+    uint64_t address;
+    uint64_t size;
+};
+
+struct rt_module {
+    struct rt_object object;
+    struct rt_context *context; /* NULL: a library */
+    uint32_t number;            /* what launches name it by */
+    struct rt_entry *entries;   /* sorted by name */
+    uint32_t entries_count;
+    struct rt_variable *variables; /* sorted by name */
+    uint32_t variables_count;
+    struct rt_param *params; /* of all entries */
+    void *info;              /* the mapped module_info, where names lie */
+    size_t info_size;
+    void *library; /* library: its handle; module: NULL */
+};
+
+struct rt_function {
+    struct rt_object object;
+    struct rt_module *module;
+    const struct rt_entry *entry;
+    struct rt_context *context;     /* of the module; NULL: any */
+    _Atomic uint32_t dynamic_limit; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    int carveout;
+    CUfunc_cache cache_config;
+};
+
+extern struct rt_table rt_modules;   /* CUmodule */
+extern struct rt_table rt_libraries; /* CUlibrary: its slots hold struct rt_library */
+extern struct rt_table rt_functions; /* CUfunction, CUkernel */
+
+struct rt_library {
+    struct rt_object object;
+    struct rt_module *module;
+    CUmodule handle;
+};
+
+/* The log buffers that a program may hand to a load, and what it wants in them. */
+struct rt_jit_log {
+    char *info, *error;
+    uint32_t info_size, error_size;
+    void **info_used, **error_used; /* where the sizes come back, as the options' values */
+};
+/* CUresult. */
+int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values);
+
+/* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
+int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
+/* The same from a file. */
+int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out);
+/* Nothing of it may be running. Handles of the module and its functions end. */
+void rt_module_destroy(struct rt_module *m);
+void rt_module_destroy_all(struct rt_context *c);
+static inline CUmodule rt_module_handle(const struct rt_module *m)
+{
+    return (CUmodule)rt_object_handle(&rt_modules, &m->object);
+}
+
+/* NULL if there is none of that name. */
+struct rt_entry *rt_module_find_entry(const struct rt_module *m, const char *name);
+const struct rt_variable *rt_module_find_variable(const struct rt_module *m, const char *name);
+/* The one function object of an entry; NULL when out of memory. */
+struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
+
+static inline struct rt_function *rt_function_find(const void *handle)
+{
+    return (struct rt_function *)rt_object_find(&rt_functions, handle);
+}
+
+/* --- images (image.c) --- */
+
+struct rt_image {
+    const void *data;
+    size_t size;
+    uint32_t kind; /* enum wire_image_kind */
+};
+/* What the program's pointer points to; images have no length of their own. CUDA_ERROR_INVALID_IMAGE if it is nothing
+ * known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX in a fat binary that could be used. */
+int rt_image_look(const void *image, struct rt_image *out);
+
+#endif

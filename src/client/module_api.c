@@ -1,0 +1,308 @@
+/*
+ * cuModule* and cuLibrary*.
+ */
+#include "client/attach.h"
+#include "client/gen/api.h"
+#include "client/module.h"
+
+struct rt_table rt_libraries = RT_TABLE(RT_KIND_LIBRARY, struct rt_library);
+
+static int enter_module(CUmodule handle, struct rt_context **c, struct rt_module **m)
+{
+    int r = rt_enter(c);
+    if (r)
+        return r;
+    *m = rt_object_find(&rt_modules, handle);
+    return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult rt_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
+                               void **optionValues)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    struct rt_jit_log log;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!module || !image)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_jit_log_options(&log, numOptions, options, optionValues);
+    r = r ? r : rt_module_load(c, image, &log, &m);
+    if (r == CUDA_SUCCESS)
+        *module = rt_module_handle(m);
+    return r;
+}
+
+CUresult rt_cuModuleLoadData(CUmodule *module, const void *image)
+{
+    return rt_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
+
+CUresult rt_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
+{
+    return rt_cuModuleLoadDataEx(module, fatCubin, 0, NULL, NULL);
+}
+
+CUresult rt_cuModuleLoad(CUmodule *module, const char *fname)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!module || !fname)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_module_load_file(c, fname, NULL, &m);
+    if (r == CUDA_SUCCESS)
+        *module = rt_module_handle(m);
+    return r;
+}
+
+CUresult rt_cuModuleUnload(CUmodule hmod)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    int r = enter_module(hmod, &c, &m);
+    if (r)
+        return r;
+    if (!m->context)
+        return CUDA_ERROR_NOT_PERMITTED; /* a library's: goes with it */
+    r = rt_session_wait_all(rt_session);
+    if (r == CUDA_SUCCESS)
+        rt_module_destroy(m);
+    return r;
+}
+
+/* Images are loaded at once, never later. */
+CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (!mode)
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = CU_MODULE_EAGER_LOADING;
+    return CUDA_SUCCESS;
+}
+
+static int get_function(struct rt_module *m, const char *name, void **out)
+{
+    struct rt_entry *e = rt_module_find_entry(m, name);
+    if (!e)
+        return CUDA_ERROR_NOT_FOUND;
+    struct rt_function *f = rt_module_function(m, e);
+    if (!f)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = rt_object_handle(&rt_functions, &f->object);
+    return CUDA_SUCCESS;
+}
+
+static int get_functions(struct rt_module *m, void **out, unsigned count)
+{
+    for (uint32_t i = 0; i < GM_MIN(count, m->entries_count); i++) {
+        struct rt_function *f = rt_module_function(m, &m->entries[i]);
+        if (!f)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        out[i] = rt_object_handle(&rt_functions, &f->object);
+    }
+    return CUDA_SUCCESS;
+}
+
+static int get_global(const struct rt_module *m, const char *name, CUdeviceptr *dptr, size_t *bytes)
+{
+    const struct rt_variable *v = rt_module_find_variable(m, name);
+    if (!v)
+        return CUDA_ERROR_NOT_FOUND;
+    if (dptr)
+        *dptr = v->address;
+    if (bytes)
+        *bytes = v->size;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    void *f;
+    int r = enter_module(hmod, &c, &m);
+    if (r)
+        return r;
+    if (!hfunc || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = get_function(m, name, &f);
+    if (r == CUDA_SUCCESS)
+        *hfunc = f;
+    return r;
+}
+
+CUresult rt_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    int r = enter_module(mod, &c, &m);
+    if (r)
+        return r;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = m->entries_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    int r = enter_module(mod, &c, &m);
+    if (r)
+        return r;
+    if (!functions || !numFunctions)
+        return CUDA_ERROR_INVALID_VALUE;
+    return get_functions(m, (void **)functions, numFunctions);
+}
+
+CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+{
+    struct rt_context *c;
+    struct rt_module *m;
+    int r = enter_module(hmod, &c, &m);
+    if (r)
+        return r;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return get_global(m, name, dptr, bytes);
+}
+
+/* --- libraries: modules that belong to no context; cudart loads its images so ------------------------------------- */
+
+static int enter_library(CUlibrary handle, struct rt_library **l)
+{
+    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    if (r)
+        return r;
+    *l = rt_object_find(&rt_libraries, handle);
+    return *l ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+static int make_library(struct rt_module *m, CUlibrary *out)
+{
+    struct rt_library *l = rt_object_take(&rt_libraries);
+    if (!l) {
+        rt_module_destroy(m);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    l->module = m;
+    l->handle = rt_module_handle(m);
+    rt_object_publish(&l->object);
+    m->library = rt_object_handle(&rt_libraries, &l->object);
+    *out = m->library;
+    return CUDA_SUCCESS;
+}
+
+/* Library options (some libraries pass them without values) say how long the program keeps the image: not needed. */
+CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
+                              unsigned int numJitOptions, CUlibraryOption *libraryOptions GM_UNUSED,
+                              void **libraryOptionValues GM_UNUSED, unsigned int numLibraryOptions GM_UNUSED)
+{
+    struct rt_module *m;
+    struct rt_jit_log log;
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (!library || !code)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_jit_log_options(&log, numJitOptions, jitOptions, jitOptionsValues);
+    r = r ? r : rt_module_load(NULL, code, &log, &m);
+    return r ? r : make_library(m, library);
+}
+
+CUresult rt_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+                                  void **jitOptionsValues, unsigned int numJitOptions,
+                                  CUlibraryOption *libraryOptions GM_UNUSED, void **libraryOptionValues GM_UNUSED,
+                                  unsigned int numLibraryOptions GM_UNUSED)
+{
+    struct rt_module *m;
+    struct rt_jit_log log;
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (!library || !fileName)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_jit_log_options(&log, numJitOptions, jitOptions, jitOptionsValues);
+    r = r ? r : rt_module_load_file(NULL, fileName, &log, &m);
+    return r ? r : make_library(m, library);
+}
+
+CUresult rt_cuLibraryUnload(CUlibrary library)
+{
+    struct rt_library *l;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    r = rt_session_wait_all(rt_session);
+    rt_module_destroy(l->module);
+    rt_object_release(&rt_libraries, &l->object);
+    return r;
+}
+
+CUresult rt_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
+{
+    struct rt_library *l;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    if (!pMod)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pMod = l->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+    struct rt_library *l;
+    void *f;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    if (!pKernel || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = get_function(l->module, name, &f);
+    if (r == CUDA_SUCCESS)
+        *pKernel = f;
+    return r;
+}
+
+CUresult rt_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
+{
+    struct rt_library *l;
+    int r = enter_library(lib, &l);
+    if (r)
+        return r;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = l->module->entries_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+    struct rt_library *l;
+    int r = enter_library(lib, &l);
+    if (r)
+        return r;
+    if (!kernels || !numKernels)
+        return CUDA_ERROR_INVALID_VALUE;
+    return get_functions(l->module, (void **)kernels, numKernels);
+}
+
+CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+    struct rt_library *l;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    return get_global(l->module, name, dptr, bytes);
+}

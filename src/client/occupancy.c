@@ -1,0 +1,150 @@
+/*
+ * Occupancy: how many blocks of a function fit on a multiprocessor, from the device's attributes and what the load said
+ * about the function. NVIDIA's published rules: registers are given out by warp, shared memory by block, in units.
+ */
+#include "client/attach.h"
+#include "client/gen/api.h"
+#include "client/module.h"
+
+#define REGISTER_UNIT 256u /* per warp */
+#define SHARED_UNIT   128u /* per block */
+
+struct limits {
+    uint32_t warp;
+    uint32_t threads, blocks, registers, shared; /* of a multiprocessor */
+    uint32_t block_threads;
+    uint32_t shared_reserved; /* per block */
+};
+
+static uint32_t attribute(CUdevice_attribute a)
+{
+    int32_t v = rt_session->devices[0].attributes[a];
+    return v > 0 ? (uint32_t)v : 0;
+}
+
+static struct limits device_limits(void)
+{
+    return (struct limits) {
+        .warp = GM_MAX(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u),
+        .threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+        .blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        .registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+        .shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        .block_threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+        .shared_reserved = attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK),
+    };
+}
+
+static uint64_t round_up(uint64_t x, uint64_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes)
+{
+    const struct limits l = device_limits();
+    const struct rt_entry *e = f->entry;
+    if (threads == 0 || threads > GM_MIN(l.block_threads, e->max_threads) ||
+        dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
+        return 0;
+    uint32_t warps = (threads + l.warp - 1) / l.warp;
+    uint64_t n = l.threads / (warps * l.warp);
+    if (l.blocks)
+        n = GM_MIN(n, (uint64_t)l.blocks);
+    if (e->registers && l.registers) {
+        uint64_t warps_fit = l.registers / round_up((uint64_t)e->registers * l.warp, REGISTER_UNIT);
+        n = GM_MIN(n, warps_fit / warps);
+    }
+    uint64_t shared = round_up(e->shared_bytes + dynamic_bytes + l.shared_reserved, SHARED_UNIT);
+    if (shared && l.shared)
+        n = GM_MIN(n, l.shared / shared);
+    return (uint32_t)n;
+}
+
+static int enter(CUfunction func, struct rt_function **f)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    *f = rt_function_find(func);
+    return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
+                                                                 size_t dynamicSMemSize, unsigned int flags)
+{
+    struct rt_function *f;
+    int r = enter(func, &f);
+    if (r)
+        return r;
+    if (!numBlocks || blockSize <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+        return CUDA_ERROR_INVALID_VALUE;
+    *numBlocks = (int)active_blocks(f, (uint32_t)blockSize, dynamicSMemSize);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
+                                                        size_t dynamicSMemSize)
+{
+    return rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+}
+
+/* The block size with most threads on a multiprocessor; of equals, the largest. */
+CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
+                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                                      size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags)
+{
+    struct rt_function *f;
+    int r = enter(func, &f);
+    if (r)
+        return r;
+    if (!minGridSize || !blockSize || blockSizeLimit < 0 ||
+        (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct limits l = device_limits();
+    uint32_t most = GM_MIN(l.block_threads, f->entry->max_threads);
+    if (blockSizeLimit)
+        most = GM_MIN(most, (uint32_t)blockSizeLimit);
+    uint32_t best_size = 0, best_blocks = 0;
+    for (uint32_t size = (uint32_t)round_up(most, l.warp); size > 0; size -= l.warp) {
+        uint32_t threads = GM_MIN(size, most);
+        size_t dynamic = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
+        uint32_t blocks = active_blocks(f, threads, dynamic);
+        if ((uint64_t)blocks * threads > (uint64_t)best_blocks * best_size) {
+            best_size = threads;
+            best_blocks = blocks;
+        }
+    }
+    if (best_blocks == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *blockSize = (int)best_size;
+    *minGridSize = (int)(best_blocks * GM_MAX(rt_session->devices[0].multiprocessors_granted, 1u));
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
+                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                             int blockSizeLimit)
+{
+    return rt_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+                                                        dynamicSMemSize, blockSizeLimit, 0);
+}
+
+CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
+                                                    int blockSize)
+{
+    struct rt_function *f;
+    int r = enter(func, &f);
+    if (r)
+        return r;
+    if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct limits l = device_limits();
+    uint64_t each = l.shared / (uint32_t)numBlocks / SHARED_UNIT * SHARED_UNIT;
+    uint64_t taken = (uint64_t)f->entry->shared_bytes + l.shared_reserved;
+    uint64_t most = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    most = most > f->entry->shared_bytes ? most - f->entry->shared_bytes : 0;
+    *dynamicSmemSize = each > taken ? GM_MIN(each - taken, most) : 0;
+    return CUDA_SUCCESS;
+}

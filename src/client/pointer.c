@@ -1,0 +1,145 @@
+/*
+ * cuPointerGetAttribute(s): answered from the address map. Pointers it does not know are the program's own memory: an
+ * error for the single form, zeros for the plural one, as CUDA has it.
+ */
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/memory.h"
+
+static CUmemorytype memory_type(const struct rt_range *r)
+{
+    return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_MANAGED
+               ? CU_MEMORYTYPE_DEVICE
+               : CU_MEMORYTYPE_HOST;
+}
+
+/* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not apply. */
+static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct rt_range *range)
+{
+    if (!range && attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL && attribute != CU_POINTER_ATTRIBUTE_MAPPED)
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t offset = range ? ptr - range->base : 0;
+    bool host = range && memory_type(range) == CU_MEMORYTYPE_HOST;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)data = rt_context_handle(range->context);
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)data = memory_type(range);
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr *)data = range->window + offset;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        if (!host && range->kind != RT_MEMORY_MANAGED)
+            return CUDA_ERROR_INVALID_VALUE;
+        *(void **)data = (void *)(uintptr_t)ptr;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+        *(unsigned *)data = 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *(unsigned long long *)data = range->id;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned *)data = range->kind == RT_MEMORY_MANAGED;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        if (!range)
+            return CUDA_ERROR_INVALID_VALUE;
+        *(int *)data = range->context ? range->context->device : 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        *(unsigned *)data = 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr *)data = range->base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t *)data = range->size;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        *(unsigned *)data = range != NULL;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        *(unsigned *)data = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+        *(unsigned long long *)data = 0;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(CUmemoryPool *)data = NULL;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* What a pointer of nobody's has for an answer in the plural form. */
+static void clear(void *data, CUpointer_attribute attribute)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int *)data = -2; /* no device: CUDA's own number for it */
+        return;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        memset(data, 0, sizeof(uint64_t));
+        return;
+    default:
+        memset(data, 0, sizeof(unsigned));
+        return;
+    }
+}
+
+/* Registered memory has two addresses; whichever the program asks with becomes the host's. */
+static bool find(CUdeviceptr *ptr, struct rt_range *range)
+{
+    if (rt_memory_find(*ptr, range))
+        return true;
+    if (!rt_memory_find_alias(*ptr, range))
+        return false;
+    *ptr = range->base + (*ptr - range->window);
+    return true;
+}
+
+CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!data)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool known = find(&ptr, &range);
+    return get(data, attribute, ptr, known ? &range : NULL);
+}
+
+CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+                                   CUdeviceptr ptr)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!numAttributes || !attributes || !data)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool known = find(&ptr, &range);
+    for (unsigned i = 0; i < numAttributes; i++) {
+        if (!data[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        if (get(data[i], attributes[i], ptr, known ? &range : NULL) != CUDA_SUCCESS)
+            clear(data[i], attributes[i]);
+    }
+    return CUDA_SUCCESS;
+}

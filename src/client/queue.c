@@ -1,0 +1,199 @@
+/*
+ * Where work enters the ring. One lock covers the choice of a sequence number and the write, so that the ring has
+ * every stream's records in the order of their numbers. The lock is the only thing a launch shares with other threads;
+ * it is held for a copy of some hundred bytes, unless the ring is full.
+ */
+#include "client/context.h"
+
+#include <errno.h>
+
+static int ring_result(int r)
+{
+    if (r == 0)
+        return CUDA_SUCCESS;
+    if (r > 0)
+        return r; /* the watchdog's */
+    tp_session_fail(&rt_session->shared, CUDA_ERROR_MPS_RPC_FAILURE, 0);
+    return rt_session_error(rt_session);
+}
+
+int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail, size_t tail_size,
+                 uint64_t *seq)
+{
+    struct rt_session *s = rt_session;
+    uint32_t number = st->number;
+    if (GM_UNLIKELY(number >= TP_STREAMS))
+        return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
+    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed) + 1;
+    head->flags = 0;
+    head->size = (uint32_t)(head_size + tail_size);
+    head->stream = number;
+    head->reserved = 0;
+    head->seq = next;
+    int r = tp_ring_write(&s->ring, head, head_size, tail, tail_size, &s->patient);
+    if (GM_UNLIKELY(r != 0))
+        return ring_result(r);
+    atomic_store_explicit(&s->lanes[number].issued, next, memory_order_release);
+    if (st->role == RT_ROLE_BLOCKING) {
+        struct rt_context *c = st->context;
+        c->dirty[number / 64] |= 1ull << number % 64;
+        c->dirty_any = true;
+    }
+    if (seq)
+        *seq = next;
+    return CUDA_SUCCESS;
+}
+
+int rt_queue_put_wait(struct rt_stream *st, uint32_t other, uint64_t seq)
+{
+    if (other == st->number || rt_lane_done(rt_session, other, seq))
+        return CUDA_SUCCESS;
+    struct wire_rec_wait r = { .head.op = WIRE_OP_WAIT, .other = other, .other_seq = seq };
+    return rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
+}
+
+/* A blocking stream waits for what the legacy stream holds. */
+static int order_after_legacy(struct rt_stream *st)
+{
+    struct rt_stream *legacy = atomic_load_explicit(&st->context->legacy, memory_order_relaxed);
+    if (!legacy || legacy->number >= TP_STREAMS)
+        return CUDA_SUCCESS;
+    uint64_t issued = rt_lane_issued(rt_session, legacy->number);
+    if (GM_LIKELY(issued <= st->legacy_seen))
+        return CUDA_SUCCESS;
+    int r = rt_queue_put_wait(st, legacy->number, issued);
+    if (r == CUDA_SUCCESS)
+        st->legacy_seen = issued;
+    return r;
+}
+
+/* The legacy stream waits for what the blocking streams hold. */
+static int order_after_blocking(struct rt_stream *legacy)
+{
+    struct rt_context *c = legacy->context;
+    for (uint32_t w = 0; w < TP_STREAMS / 64; w++) {
+        while (c->dirty[w]) {
+            uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(c->dirty[w]);
+            int r = rt_queue_put_wait(legacy, number, rt_lane_issued(rt_session, number));
+            if (r != CUDA_SUCCESS)
+                return r;
+            c->dirty[w] &= c->dirty[w] - 1;
+        }
+    }
+    c->dirty_any = false;
+    return CUDA_SUCCESS;
+}
+
+int rt_queue_begin(struct rt_stream *st)
+{
+    int r = CUDA_SUCCESS;
+    pthread_mutex_lock(&rt_session->ring_lock);
+    if (st->role == RT_ROLE_BLOCKING)
+        r = order_after_legacy(st);
+    else if (st->role == RT_ROLE_LEGACY && st->context->dirty_any)
+        r = order_after_blocking(st);
+    if (GM_UNLIKELY(r != CUDA_SUCCESS))
+        pthread_mutex_unlock(&rt_session->ring_lock);
+    return r;
+}
+
+void rt_queue_end(void)
+{
+    pthread_mutex_unlock(&rt_session->ring_lock);
+}
+
+int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
+                    size_t tail_size)
+{
+    int r = rt_queue_begin(st);
+    if (GM_UNLIKELY(r != CUDA_SUCCESS))
+        return r;
+    r = rt_queue_put(st, head, head_size, tail, tail_size, NULL);
+    rt_queue_end();
+    return r;
+}
+
+/* --- stream numbers ----------------------------------------------------------------------------------------------- */
+
+/* A number whose last user's work is done; ring lock. -EAGAIN with *wait_for: that one is free once it is done;
+ * -ENOSPC: all are in use. */
+static int number_take(struct rt_session *s, uint32_t *out, uint32_t *wait_for)
+{
+    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_relaxed);
+    uint32_t oldest = s->lanes_free[s->lanes_free_at];
+    if (s->lanes_free_count && rt_lane_done(s, oldest, rt_lane_issued(s, oldest))) {
+        s->lanes_free_at = (s->lanes_free_at + 1) % TP_STREAMS;
+        s->lanes_free_count--;
+        *out = oldest;
+        return 0;
+    }
+    if (used < GM_MIN(s->shared.streams_count, TP_STREAMS)) {
+        *out = used;
+        atomic_store_explicit(&s->lanes_used, used + 1, memory_order_release);
+        return 0;
+    }
+    *wait_for = oldest;
+    return s->lanes_free_count ? -EAGAIN : -ENOSPC;
+}
+
+static void number_give(struct rt_session *s, uint32_t number)
+{
+    s->lanes_free[(s->lanes_free_at + s->lanes_free_count) % TP_STREAMS] = (uint16_t)number;
+    s->lanes_free_count++;
+}
+
+int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out)
+{
+    static _Atomic uint64_t ids = 1;
+    struct rt_session *s = rt_session;
+    struct rt_stream *st = rt_object_take(&rt_streams);
+    uint32_t number = 0, busy = 0;
+    int r;
+
+    if (!st)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&s->ring_lock);
+    while ((r = number_take(s, &number, &busy)) == -EAGAIN) {
+        pthread_mutex_unlock(&s->ring_lock);
+        int error = rt_session_wait(s, busy, rt_lane_issued(s, busy), NULL);
+        if (error != CUDA_SUCCESS) {
+            rt_object_release(&rt_streams, &st->object);
+            return error;
+        }
+        pthread_mutex_lock(&s->ring_lock);
+    }
+    pthread_mutex_unlock(&s->ring_lock);
+    if (r < 0) {
+        rt_object_release(&rt_streams, &st->object);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    st->context = c;
+    st->context_generation = rt_object_generation(&c->object);
+    st->number = number;
+    st->role = role;
+    st->flags = flags;
+    st->priority = priority;
+    st->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
+    atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
+    atomic_store_explicit(&s->shared.streams[number].priority, priority, memory_order_relaxed);
+    rt_object_publish(&st->object);
+    *out = st;
+    return CUDA_SUCCESS;
+}
+
+void rt_stream_destroy(struct rt_stream *st)
+{
+    struct rt_session *s = rt_session;
+    struct wire_rec_retire r = { .head.op = WIRE_OP_RETIRE };
+
+    pthread_mutex_lock(&s->ring_lock);
+    if (st->number < TP_STREAMS) {
+        /* A stream that never had a record is unknown to the device: nothing to retire. */
+        if (rt_lane_issued(s, st->number) != 0)
+            (void)rt_queue_put(st, &r.head, sizeof(r), NULL, 0, NULL);
+        number_give(s, st->number);
+        st->number = TP_STREAMS;
+    }
+    pthread_mutex_unlock(&s->ring_lock);
+    rt_object_release(&rt_streams, &st->object);
+}

@@ -1,0 +1,140 @@
+/*
+ * Requests on the session socket: one at a time, answered by a packet with the same serial.
+ */
+#include "client/session.h"
+
+#include <cuda.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static int server_gone(struct rt_session *s)
+{
+    tp_session_fail(&s->shared, CUDA_ERROR_MPS_RPC_FAILURE, 0);
+    return rt_session_error(s);
+}
+
+static void begin(struct rt_session *s, struct wire_enc *e)
+{
+    pthread_mutex_lock(&s->request_lock);
+    wire_enc_init(e, s->request, WIRE_PACKET_MAX);
+}
+
+/* Sends what was encoded with `serial`, and waits for its answer in s->packet. An answer of another type than
+ * `want` must be a status, whose result is returned. With serial 0 there is no answer. */
+static int exchange(struct rt_session *s, struct wire_enc *e, uint64_t serial, unsigned want, int fd)
+{
+    if (tp_send(s->fd, e, &fd, fd >= 0 ? 1 : 0) < 0)
+        return server_gone(s);
+    while (serial) {
+        struct tp_packet *p = s->packet;
+        int r = tp_recv(s->fd, p);
+        if (r <= 0)
+            return server_gone(s);
+        if (p->header.serial == serial && p->header.type == want)
+            return CUDA_SUCCESS;
+        if (p->header.serial == serial && p->header.type == WIRE_STATUS) {
+            struct wire_status m;
+            wire_get_status(&p->body, &m);
+            return m.result ? m.result : CUDA_ERROR_UNKNOWN;
+        }
+        tp_packet_finish(p);
+    }
+    return CUDA_SUCCESS;
+}
+
+static int end(struct rt_session *s, int result)
+{
+    tp_packet_finish(s->packet);
+    pthread_mutex_unlock(&s->request_lock);
+    return result;
+}
+
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+{
+    struct wire_memory_allocated answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_memory_alloc(&e, serial, &(struct wire_memory_alloc) { .size = size, .align = align, .kind = kind });
+    int r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_memory_allocated(&s->packet->body, &answer);
+        r = answer.result;
+        uint64_t area = kind == WIRE_MEMORY_KIND_HOST ? s->window_base + s->window_half : s->window_base;
+        uint64_t offset = answer.address - area; /* wraps far away if the address lies below */
+        if (r == CUDA_SUCCESS && (offset >= s->window_half || size > s->window_half - offset))
+            r = server_gone(s);
+    }
+    *address = r == CUDA_SUCCESS ? answer.address : 0;
+    return end(s, r);
+}
+
+int rt_request_free(struct rt_session *s, uint64_t address)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    wire_pack_memory_free(&e, 0, &(struct wire_memory_free) { .address = address });
+    return end(s, exchange(s, &e, 0, 0, -1));
+}
+
+int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    struct wire_memory_info_is answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_memory_info(&e, serial, &(struct wire_memory_info) { 0 });
+    int r = exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
+    if (r == CUDA_SUCCESS)
+        wire_get_memory_info_is(&s->packet->body, &answer);
+    *free_bytes = answer.free;
+    *total_bytes = answer.total;
+    return end(s, r);
+}
+
+int rt_request_context(struct rt_session *s, uint32_t context, uint32_t device, bool open)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    if (open)
+        wire_pack_context_open(&e, 0, &(struct wire_context_open) { .context = context, .device = device });
+    else
+        wire_pack_context_close(&e, 0, &(struct wire_context_close) { .context = context });
+    return end(s, exchange(s, &e, 0, 0, -1));
+}
+
+int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, struct rt_loaded *out)
+{
+    struct wire_module_loaded answer = { 0 };
+    struct wire_enc e;
+
+    *out = (struct rt_loaded) { .info_fd = -1 };
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_module_load(&e, serial, &(struct wire_module_load) { .size = size, .kind = kind, .log_level = 1 });
+    int r = exchange(s, &e, serial, WIRE_MODULE_LOADED, fd);
+    if (r != CUDA_SUCCESS)
+        return end(s, r);
+    wire_get_module_loaded(&s->packet->body, &answer);
+    if (answer.log && *answer.log)
+        out->log = strdup(answer.log);
+    out->module = answer.module;
+    out->globals_address = answer.globals_address;
+    r = answer.result;
+    if (r == CUDA_SUCCESS) {
+        out->info_fd = tp_packet_take_fd(s->packet, 0);
+        if (out->info_fd < 0)
+            r = server_gone(s);
+    }
+    return end(s, r);
+}
+
+int rt_request_module_unload(struct rt_session *s, uint32_t module)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    wire_pack_module_unload(&e, 0, &(struct wire_module_unload) { .module = module });
+    return end(s, exchange(s, &e, 0, 0, -1));
+}

@@ -1,0 +1,112 @@
+/*
+ * The client's end of a session: the socket to the server (requests and answers), the session memory, and the window,
+ * mapped whole at the addresses that the device uses. One per process; made by rt_attach(), never unmade while the
+ * process lives.
+ *
+ * Any thread. Functions that return CUresult values return them as int.
+ */
+#ifndef GMUX_CLIENT_SESSION_H
+#define GMUX_CLIENT_SESSION_H
+
+#include <pthread.h>
+
+#include "transport/session.h"
+#include "transport/sock.h"
+
+#define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
+
+/* What a device is, as the server said at session_open. */
+struct rt_device {
+    char name[256];
+    uint8_t uuid[16];
+    uint32_t pci_domain, pci_bus, pci_device;
+    uint64_t memory_total;
+    uint32_t multiprocessors;
+    uint32_t multiprocessors_granted;
+    int32_t attributes[RT_ATTRIBUTES];
+};
+
+/* A stream number's private side. Sequences go on when a number is used again. */
+struct rt_lane {
+    _Atomic uint64_t issued;  /* last sequence number written; ring lock to write */
+    _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
+};
+
+struct rt_session {
+    /* constant after rt_session_open() */
+    int fd;
+    int device_fd, host_fd;
+    bool is_private;      /* a server of our own, no daemon */
+    uint64_t window_base; /* device area, then host area */
+    uint64_t window_half;
+    uint64_t memory_limit;
+    uint32_t server_pid;
+    int driver_version;
+    unsigned device_count;
+    struct rt_device *devices;
+    struct tp_session shared;
+    struct tp_wait_policy patient; /* spin a little, then sleep; the watchdog knows when to give up */
+
+    pthread_mutex_t request_lock;
+    uint64_t serial;          /* request_lock */
+    struct tp_packet *packet; /* request_lock */
+    uint8_t *request;         /* request_lock: where requests are encoded */
+
+    pthread_mutex_t ring_lock;
+    struct tp_ring ring; /* ring_lock */
+
+    struct rt_lane lanes[TP_STREAMS];
+    _Atomic uint32_t lanes_used;              /* ring_lock to write: highest number ever used, plus one */
+    uint16_t lanes_free[TP_STREAMS];          /* ring_lock: retired numbers, oldest first, a circle .. */
+    uint32_t lanes_free_at, lanes_free_count; /* .. that starts here and has so many */
+};
+
+/* The session of this process, NULL before cuInit found one and in pass-through. */
+extern struct rt_session *rt_session;
+
+/* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a refusal), maps
+ * everything, says session_ready. CUresult; on failure the socket is closed and `why` has one line. */
+int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
+/* Undoes a session that nobody uses yet. NULL is allowed. */
+void rt_session_close(struct rt_session *s);
+/* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
+void rt_session_abandon(struct rt_session *s);
+
+/* Sticky error of the session, CUDA_SUCCESS if none. One load. */
+static inline int rt_session_error(const struct rt_session *s)
+{
+    return (int)atomic_load_explicit(&s->shared.control->error, memory_order_relaxed);
+}
+
+/* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
+int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
+/* The same for everything ever issued. */
+int rt_session_wait_all(struct rt_session *s);
+
+static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)
+{
+    return atomic_load_explicit(&s->shared.streams[number].completed.value, memory_order_acquire) >= seq;
+}
+static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t number)
+{
+    return atomic_load_explicit(&s->lanes[number].issued, memory_order_acquire);
+}
+
+/* Requests. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
+/* No answer: what follows on this socket comes after it. No queued operation may use the memory any more. */
+int rt_request_free(struct rt_session *s, uint64_t address);
+int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes);
+int rt_request_context(struct rt_session *s, uint32_t context, uint32_t device, bool open);
+
+struct rt_loaded {
+    uint32_t module;
+    uint64_t globals_address;
+    int info_fd; /* owned by the caller; -1 on failure */
+    char *log;   /* malloc'd, NULL if none */
+};
+/* `fd`: the image in a sealed memfd; stays the caller's. out->log may be set on failure, too. */
+int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, struct rt_loaded *out);
+int rt_request_module_unload(struct rt_session *s, uint32_t module);
+
+#endif
