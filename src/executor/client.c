@@ -1,0 +1,227 @@
+/*
+ * A client in the executor, and the thread that reads its ring.
+ *
+ * The thread takes records in batches and looks around between them: order to stop, gates, the device's backlog. With
+ * nothing to do it spins for a moment if the machine has a processor to spare, then sleeps on the ring's bell. Asleep
+ * it costs nothing; the slice only bounds the damage of a client that plays with the shared flags, which harms itself.
+ */
+#include "executor/executor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+
+#define BATCH         32u
+#define BACKLOG_LIMIT 4096u
+#define SPIN_NS       30000u
+#define IDLE_SLICE_MS 5000u
+#define NAP_MAX_MS    16u
+/* What a thread needs: one record buffer and the back end's submit path. Only touched pages cost memory. */
+#define STACK_BYTES (128u << 10)
+
+static bool may_spin(struct exe_client *c)
+{
+    struct exe_engine *e = c->engine;
+    if (e->ops->backlog(c->dev) != 0) /* the processors have better things to do */
+        return false;
+    if (atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed) < e->spin_limit)
+        return true;
+    atomic_fetch_sub_explicit(&e->spinning, 1, memory_order_relaxed);
+    return false;
+}
+
+static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
+{
+    bool spin = was_active && may_spin(c);
+    tp_ring_wait(&c->ring, bell, spin ? SPIN_NS : 0, spin ? 0 : IDLE_SLICE_MS);
+    if (spin)
+        atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
+}
+
+/* Takes up to a batch of records. How many, or -1 when the client has failed. */
+static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity)
+{
+    for (unsigned n = 0; n < BATCH; n++) {
+        const char *why = "broken command ring";
+        int result = tp_ring_peek(&c->ring, record, capacity);
+        if (result == 0)
+            return (int)n;
+        result = result < 0 ? GM_CUDA_INVALID_VALUE : exe_record_take(c, record, &why);
+        if (result != 0) {
+            exe_client_fail(c, result, 0, why);
+            return -1;
+        }
+        tp_ring_advance(&c->ring);
+    }
+    return BATCH;
+}
+
+static void *client_thread(void *arg)
+{
+    struct exe_client *c = arg;
+    const struct dev_ops *ops = c->engine->ops;
+    union {
+        struct wire_record record;
+        uint8_t bytes[WIRE_RECORD_MAX];
+    } buffer;
+    uint32_t nap_ms = 1;
+    bool active = false;
+
+    while (!atomic_load_explicit(&c->stop, memory_order_acquire) &&
+           !atomic_load_explicit(&c->failed, memory_order_acquire)) {
+        uint32_t bell = tp_ring_bell(&c->ring);
+        if (c->gates)
+            exe_record_open_gates(c);
+        if (ops->backlog(c->dev) >= BACKLOG_LIMIT) {
+            tp_ring_nap(&c->ring, bell, nap_ms);
+            nap_ms = GM_MIN(nap_ms * 2, NAP_MAX_MS);
+            continue;
+        }
+        nap_ms = 1;
+        int n = take_batch(c, &buffer.record, sizeof(buffer));
+        if (n < 0)
+            break;
+        if (n > 0) {
+            active = true;
+            continue;
+        }
+        if (c->retired && ops->backlog(c->dev) == 0)
+            exe_record_reap(c);
+        /* An order given since the bell was read has moved it. */
+        if (atomic_load_explicit(&c->stop, memory_order_acquire))
+            break;
+        wait_for_work(c, bell, active);
+        active = active && tp_ring_pending(&c->ring);
+    }
+    return NULL;
+}
+
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
+                      struct exe_client **out)
+{
+    struct exe_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return GM_CUDA_OUT_OF_MEMORY;
+    *c = (struct exe_client) { .engine = e, .id = m->client, .pid = m->pid, .resumed = m->resumed != 0 };
+    gm_list_init(&c->link);
+    for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
+        gm_list_init(&c->modules[i]);
+    pthread_mutex_init(&c->modules_lock, NULL);
+
+    int result = GM_CUDA_OUT_OF_MEMORY;
+    c->areas[0] = tp_packet_take_fd(p, 1);
+    c->areas[1] = tp_packet_take_fd(p, 2);
+    if (tp_session_attach(&c->session, p->fds[0], m->session_size) == 0) {
+        const struct dev_client_config config = {
+            .id = m->client,
+            .window_base = m->window_base,
+            .window_size = m->window_size,
+            .device_fd = c->areas[0],
+            .host_fd = c->areas[1],
+            .share_pct = m->share_pct,
+            .priority = m->priority,
+            .session = &c->session,
+        };
+        result = e->ops->client_create(e->dev, &config, &c->dev);
+    }
+    if (result != 0) {
+        c->dev = NULL;
+        exe_client_destroy(c);
+        return result;
+    }
+    tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
+    pthread_mutex_lock(&e->clients_lock);
+    gm_list_append(&e->clients, &c->link);
+    pthread_mutex_unlock(&e->clients_lock);
+    *out = c;
+    return 0;
+}
+
+int exe_client_start(struct exe_client *c)
+{
+    pthread_attr_t attr;
+    if (c->has_thread || c->stopped)
+        return 0;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int r = pthread_create(&c->thread, &attr, client_thread, c);
+    pthread_attr_destroy(&attr);
+    c->has_thread = r == 0;
+    return r == 0 ? 0 : GM_CUDA_OUT_OF_MEMORY;
+}
+
+void exe_client_stop(struct exe_client *c)
+{
+    if (c->stopped)
+        return;
+    c->stopped = true;
+    atomic_store_explicit(&c->stop, true, memory_order_release);
+    if (c->has_thread) {
+        tp_ring_wake(&c->session.control->ring);
+        pthread_join(c->thread, NULL);
+        c->has_thread = false;
+    }
+    if (c->dev)
+        c->engine->ops->client_stop(c->dev);
+    if (c->session.base)
+        tp_session_release_waiters(&c->session);
+}
+
+void exe_client_destroy(struct exe_client *c)
+{
+    if (!c)
+        return;
+    if (c->dev) {
+        exe_client_stop(c);
+        pthread_mutex_lock(&c->engine->clients_lock);
+        gm_list_remove(&c->link);
+        pthread_mutex_unlock(&c->engine->clients_lock);
+        c->engine->ops->client_destroy(c->dev); /* with its queues and modules */
+    }
+    for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
+        gm_list_for_each_safe (m, &c->modules[i], struct exe_module, link)
+            free(m);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(c->chunks); i++)
+        free(c->chunks[i]);
+    tp_session_detach(&c->session);
+    gm_close(c->areas[0]);
+    gm_close(c->areas[1]);
+    pthread_mutex_destroy(&c->modules_lock);
+    free(c);
+}
+
+void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text)
+{
+    uint8_t packet[1024];
+    struct wire_enc e;
+    const uint64_t one = 1;
+
+    if (atomic_exchange_explicit(&c->failed, true, memory_order_acq_rel))
+        return;
+    tp_session_fail(&c->session, (uint32_t)result, address);
+    char line[512];
+    snprintf(line, sizeof(line), "%s", text ? text : "");
+    const struct wire_engine_client_fault m = { .client = c->id, .result = result, .address = address, .text = line };
+    wire_enc_init(&e, packet, sizeof(packet));
+    wire_pack_engine_client_fault(&e, 0, &m);
+    /* Fails only when the server is gone, and then so is everything. */
+    int r = tp_send(c->engine->server, &e, NULL, 0);
+    ssize_t n = write(c->engine->failures, &one, sizeof(one));
+    (void)r;
+    (void)n;
+    tp_ring_wake(&c->session.control->ring);
+}
+
+struct exe_module *exe_client_module(struct exe_client *c, uint32_t id)
+{
+    gm_list_for_each (m, &c->modules[id % EXE_MODULE_BUCKETS], struct exe_module, link)
+        if (m->id == id)
+            return m;
+    return NULL;
+}

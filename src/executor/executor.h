@@ -1,0 +1,110 @@
+/*
+ * gmux-executor: the disposable process that owns one device and runs what the clients ask of it. It believes its
+ * server, which started it, and nobody else.
+ *
+ * Threads. The main thread answers the server's engine_* messages, one after the other. Each client has a thread that
+ * reads that client's command ring and hands its records to the device. The device has threads of its own, which
+ * report faults. A client that fails, for whatever reason, ends the same way: sticky error in its session, its thread
+ * ends, the main thread takes its work off the device and lets its waiters go.
+ */
+#ifndef GMUX_EXECUTOR_EXECUTOR_H
+#define GMUX_EXECUTOR_EXECUTOR_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "device/device.h"
+#include "transport/sock.h"
+
+#define EXE_STREAMS_PER_CHUNK 64u
+#define EXE_MODULE_BUCKETS    32u
+
+/* A stream as its client's thread sees it. */
+struct exe_stream {
+    uint64_t last; /* sequence number of the last record taken */
+    uint64_t gate; /* highest gate handed to the device and not seen open; 0: none */
+    struct dev_queue *queue;
+    bool retired; /* its last record was `retire`: the queue goes when the device is done with it */
+};
+
+struct exe_module {
+    struct gm_list link;
+    uint32_t id;
+    struct dev_module *dev;
+};
+
+struct exe_engine;
+
+struct exe_client {
+    struct gm_list link; /* engine->clients; under engine->clients_lock */
+    struct exe_engine *engine;
+    uint32_t id;
+    uint32_t pid;
+    struct tp_session session;
+    struct dev_client *dev;
+    int areas[2]; /* memfds that the device maps from */
+    bool resumed; /* lived under an earlier executor */
+
+    pthread_t thread;
+    bool has_thread;     /* main thread only */
+    bool stopped;        /* main thread only: its work is off the device */
+    _Atomic bool stop;   /* order to the thread */
+    _Atomic bool failed; /* set once, by whoever found out */
+
+    /* The client's thread only. */
+    struct tp_ring ring;
+    struct exe_stream *chunks[TP_STREAMS / EXE_STREAMS_PER_CHUNK];
+    uint32_t gates;   /* streams with gate != 0 */
+    uint32_t retired; /* streams with `retired` set */
+    bool any_taken;
+
+    /* Main thread changes it, the client's thread launches from it. */
+    pthread_mutex_t modules_lock;
+    struct gm_list modules[EXE_MODULE_BUCKETS];
+};
+
+struct exe_engine {
+    const struct dev_ops *ops;
+    struct dev *dev;
+    int server;   /* socket; sends are whole packets, from any thread */
+    int failures; /* eventfd: a client failed, main thread please look */
+    pthread_mutex_t clients_lock;
+    struct gm_list clients;
+    unsigned spin_limit; /* threads that may spin at the same time */
+    _Atomic unsigned spinning;
+};
+
+/* --- engine.c: the server's messages ------------------------------------------------------------------------ */
+
+/* Main thread: tells the server that the device is ready, then serves until the socket closes. Exit status. */
+int exe_engine_run(struct exe_engine *e);
+/* Any thread: dev_events.client_fault. */
+void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text);
+
+/* --- client.c: a client and its thread; main thread unless said otherwise ------------------------------------- */
+
+/* Maps the session and makes the client on the device, with the packet's descriptors. CUresult. */
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
+                      struct exe_client **out);
+/* Starts reading the ring. CUresult. */
+int exe_client_start(struct exe_client *c);
+/* Ends the thread and takes the client's work off the device, within a bounded time; its waiters return. */
+void exe_client_stop(struct exe_client *c);
+/* Stops it and frees everything. NULL is fine. */
+void exe_client_destroy(struct exe_client *c);
+/* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
+void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
+
+/* Under modules_lock: the module with this number or NULL. */
+struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
+
+/* --- record.c: from a record to the device; the client's thread only ------------------------------------------- */
+
+/* Checks and hands over one record. 0, or a CUresult: the client failed, with a reason in `why`. */
+int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why);
+/* Tells the device about gates that the client opened. */
+void exe_record_open_gates(struct exe_client *c);
+/* Gives up queues of retired streams; only while the device holds no work of the client. */
+void exe_record_reap(struct exe_client *c);
+
+#endif

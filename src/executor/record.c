@@ -1,0 +1,231 @@
+/*
+ * Records of a command ring: checked here for what only the executor knows (streams, sequence numbers, modules), then
+ * handed to the device, which checks addresses. A record that breaks a rule fails its client.
+ *
+ * `accepted` is stored before the device sees the operation and the ring moves on after: if the executor dies in
+ * between, accepted != completed tells the server that something was in flight.
+ */
+#include "executor/executor.h"
+
+#include <stdlib.h>
+
+#include "base/result.h"
+
+struct take {
+    struct exe_client *client;
+    struct exe_stream *stream;
+    const char *why;
+};
+
+static struct exe_stream *find_stream(struct exe_client *c, uint32_t number)
+{
+    struct exe_stream **chunk = &c->chunks[number / EXE_STREAMS_PER_CHUNK];
+    if (!*chunk) {
+        *chunk = calloc(EXE_STREAMS_PER_CHUNK, sizeof(**chunk));
+        if (!*chunk)
+            return NULL;
+        /* A new session's words are zero; under a second executor counting goes on where the first one stood. */
+        uint32_t first = number - number % EXE_STREAMS_PER_CHUNK;
+        for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count; i++)
+            (*chunk)[i].last =
+                c->resumed ? atomic_load_explicit(&c->session.streams[first + i].accepted, memory_order_relaxed) : 0;
+    }
+    return &(*chunk)[number % EXE_STREAMS_PER_CHUNK];
+}
+
+static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t number)
+{
+    if (s->retired) { /* its number is used again before the old queue could go: keep that one */
+        s->retired = false;
+        c->retired--;
+    }
+    if (s->queue)
+        return 0;
+    int priority = atomic_load_explicit(&c->session.streams[number].priority, memory_order_relaxed);
+    return c->engine->ops->queue_create(c->dev, number, priority, &s->queue);
+}
+
+static int take_launch(void *arg, const struct wire_rec_launch *r)
+{
+    struct take *t = arg;
+    struct exe_client *c = t->client;
+    pthread_mutex_lock(&c->modules_lock);
+    struct exe_module *m = exe_client_module(c, r->module);
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (m) {
+        const struct dev_launch l = {
+            .module = m->dev,
+            .function = r->function,
+            .grid = { r->grid_x, r->grid_y, r->grid_z },
+            .block = { r->block_x, r->block_y, r->block_z },
+            .shared_bytes = r->shared_bytes,
+            .params = r->params,
+            .params_size = r->head.size - (uint32_t)sizeof(*r),
+        };
+        result = c->engine->ops->launch(t->stream->queue, r->head.seq, &l);
+    } else {
+        t->why = "launch of a module that is not loaded";
+    }
+    pthread_mutex_unlock(&c->modules_lock);
+    return result;
+}
+
+static int take_copy(void *arg, const struct wire_rec_copy *r)
+{
+    struct take *t = arg;
+    return t->client->engine->ops->copy(t->stream->queue, r->head.seq, r);
+}
+
+static int take_write(void *arg, const struct wire_rec_write *r)
+{
+    struct take *t = arg;
+    return t->client->engine->ops->write(t->stream->queue, r->head.seq, r->dst, r->data,
+                                         r->head.size - (uint32_t)sizeof(*r));
+}
+
+static int take_fill(void *arg, const struct wire_rec_fill *r)
+{
+    struct take *t = arg;
+    return t->client->engine->ops->fill(t->stream->queue, r->head.seq, r);
+}
+
+static int take_wait(void *arg, const struct wire_rec_wait *r)
+{
+    struct take *t = arg;
+    struct exe_client *c = t->client;
+    const struct dev_ops *ops = c->engine->ops;
+    struct exe_stream *other = r->other < c->session.streams_count ? find_stream(c, r->other) : NULL;
+
+    /* A wait for something not yet taken could never end: what it waits for stands behind it in the ring. */
+    if (!other || r->other_seq > other->last || (other == t->stream && r->other_seq >= r->head.seq)) {
+        t->why = "wait for a record that does not exist";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    if (!other->queue || other == t->stream) /* done with, or ordered anyway */
+        return ops->mark(t->stream->queue, r->head.seq);
+    return ops->wait(t->stream->queue, r->head.seq, other->queue, r->other_seq);
+}
+
+static int take_stamp(void *arg, const struct wire_rec_stamp *r)
+{
+    struct take *t = arg;
+    if (r->event >= t->client->session.events_count) {
+        t->why = "stamp of an event that does not exist";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    return t->client->engine->ops->stamp(t->stream->queue, r->head.seq, r->event);
+}
+
+static int take_gate(void *arg, const struct wire_rec_gate *r)
+{
+    struct take *t = arg;
+    int result = t->client->engine->ops->gate(t->stream->queue, r->head.seq);
+    if (result == 0) {
+        t->client->gates += t->stream->gate == 0;
+        t->stream->gate = r->head.seq;
+    }
+    return result;
+}
+
+static int take_mark(void *arg, const struct wire_rec_mark *r)
+{
+    struct take *t = arg;
+    return t->client->engine->ops->mark(t->stream->queue, r->head.seq);
+}
+
+/* Completes like a mark. The queue goes later, when the device holds nothing of this client: the shared word that says
+ * "this stream is done" is the client's to forge, the device's own count is not. */
+static int take_retire(void *arg, const struct wire_rec_retire *r)
+{
+    struct take *t = arg;
+    int result = t->client->engine->ops->mark(t->stream->queue, r->head.seq);
+    if (result == 0) {
+        t->stream->retired = true;
+        t->client->retired++;
+    }
+    return result;
+}
+
+static const struct wire_record_ops record_ops = {
+    .launch = take_launch,
+    .copy = take_copy,
+    .write = take_write,
+    .fill = take_fill,
+    .wait = take_wait,
+    .stamp = take_stamp,
+    .gate = take_gate,
+    .mark = take_mark,
+    .retire = take_retire,
+};
+
+int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why)
+{
+    struct take t = { .client = c };
+
+    *why = "record with an unknown flag or stream";
+    if (r->flags != 0 || r->reserved != 0 || r->stream >= c->session.streams_count)
+        return GM_CUDA_INVALID_VALUE;
+    *why = "no memory for a stream";
+    t.stream = find_stream(c, r->stream);
+    if (!t.stream)
+        return GM_CUDA_OUT_OF_MEMORY;
+    /* The record that an earlier executor had accepted and finished, but not yet taken off the ring. */
+    bool seen = c->resumed && !c->any_taken && r->seq == t.stream->last && r->seq != 0;
+    c->any_taken = true;
+    if (seen)
+        return 0;
+    *why = "record out of sequence";
+    if (r->seq != t.stream->last + 1)
+        return GM_CUDA_INVALID_VALUE;
+    *why = "the device refused to make a stream";
+    int result = ensure_queue(c, t.stream, r->stream);
+    if (result != 0)
+        return result;
+
+    t.stream->last = r->seq;
+    atomic_store_explicit(&c->session.streams[r->stream].accepted, r->seq, memory_order_release);
+    t.why = "the device refused a record";
+    result = wire_record_dispatch(&record_ops, &t, r);
+    *why = t.why;
+    return result;
+}
+
+void exe_record_open_gates(struct exe_client *c)
+{
+    for (uint32_t i = 0; c->gates && i < c->session.streams_count; i++) {
+        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
+        if (!chunk) {
+            i += EXE_STREAMS_PER_CHUNK - 1;
+            continue;
+        }
+        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+        if (!s->gate)
+            continue;
+        uint64_t open = atomic_load_explicit(&c->session.streams[i].gate, memory_order_acquire);
+        c->engine->ops->gate_moved(s->queue);
+        if (open >= s->gate) {
+            s->gate = 0;
+            c->gates--;
+        }
+    }
+}
+
+void exe_record_reap(struct exe_client *c)
+{
+    for (uint32_t i = 0; c->retired && i < c->session.streams_count; i++) {
+        struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
+        if (!chunk) {
+            i += EXE_STREAMS_PER_CHUNK - 1;
+            continue;
+        }
+        struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
+        if (!s->retired)
+            continue;
+        c->engine->ops->queue_destroy(s->queue);
+        s->queue = NULL;
+        s->retired = false;
+        c->gates -= s->gate != 0;
+        s->gate = 0;
+        c->retired--;
+    }
+}

@@ -1,0 +1,68 @@
+#include "server/account.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("account");
+
+void srv_account_init(struct srv_account *a, struct srv_account *parent)
+{
+    memset(a, 0, sizeof(*a));
+    a->parent = parent;
+    for (unsigned q = 0; q < SRV_QUANTITIES; q++)
+        a->limit[q] = UINT64_MAX;
+}
+
+void srv_account_check_clear(const struct srv_account *a)
+{
+    for (unsigned q = 0; q < SRV_QUANTITIES; q++)
+        if (a->used[q] != 0) {
+            gm_error(&topic, "%llu %s still charged at the end", (unsigned long long)a->used[q],
+                     srv_quantity_name((enum srv_quantity)q));
+#ifdef GMUX_DEBUG
+            abort();
+#endif
+        }
+}
+
+uint64_t srv_account_left(const struct srv_account *a, enum srv_quantity q)
+{
+    uint64_t left = UINT64_MAX;
+    for (; a; a = a->parent) /* a limit may have been lowered below what is in use */
+        left = GM_MIN(left, a->limit[q] > a->used[q] ? a->limit[q] - a->used[q] : 0);
+    return left;
+}
+
+int srv_charge(struct srv_charge *c, struct srv_account *a, enum srv_quantity q, uint64_t amount)
+{
+    assert(c->amount == 0);
+    if (amount > srv_account_left(a, q))
+        return -EDQUOT;
+    *c = (struct srv_charge) { a, q, amount };
+    for (; a; a = a->parent)
+        a->used[q] += amount;
+    return 0;
+}
+
+void srv_charge_release(struct srv_charge *c)
+{
+    for (struct srv_account *a = c->account; a; a = a->parent) {
+        assert(a->used[c->quantity] >= c->amount);
+        a->used[c->quantity] -= c->amount;
+    }
+    memset(c, 0, sizeof(*c));
+}
+
+const char *srv_quantity_name(enum srv_quantity q)
+{
+    static const char *const names[SRV_QUANTITIES] = {
+        [SRV_DEVICE_BYTES] = "device_bytes", [SRV_HOST_BYTES] = "host_bytes", [SRV_ALLOCATIONS] = "allocations",
+        [SRV_MAPPINGS] = "mappings",         [SRV_MODULES] = "modules",       [SRV_IMAGE_BYTES] = "image_bytes",
+        [SRV_CONTEXTS] = "contexts",         [SRV_WINDOWS] = "windows",
+    };
+    return names[q];
+}

@@ -1,0 +1,53 @@
+/*
+ * Accounts and charges. Everything that a client can make the server keep embeds a charge, which an account must
+ * grant before the thing exists and gets back when it is freed; so nothing can be forgotten and everything has a
+ * limit. Accounts form a chain (session, server): a charge counts in all of them, and the tightest limit holds.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_ACCOUNT_H
+#define GMUX_SERVER_ACCOUNT_H
+
+#include "base/attr.h"
+
+enum srv_quantity {
+    SRV_DEVICE_BYTES,
+    SRV_HOST_BYTES,
+    SRV_ALLOCATIONS,
+    SRV_MAPPINGS, /* ranges that the executor has mapped */
+    SRV_MODULES,
+    SRV_IMAGE_BYTES,
+    SRV_CONTEXTS,
+    SRV_WINDOWS,
+    SRV_QUANTITIES,
+};
+
+struct srv_account {
+    struct srv_account *parent; /* NULL at the top */
+    uint64_t used[SRV_QUANTITIES];
+    uint64_t limit[SRV_QUANTITIES];
+};
+
+/* Zeroed: charges nothing. */
+struct srv_charge {
+    struct srv_account *account;
+    enum srv_quantity quantity;
+    uint64_t amount;
+};
+
+/* All limits open. `parent` outlives it. */
+void srv_account_init(struct srv_account *a, struct srv_account *parent);
+/* At the end of whoever it is for: anything still charged is a mistake of ours, logged, and fatal in debug builds. */
+void srv_account_check_clear(const struct srv_account *a);
+/* How much more of `q` the account and its parents would grant. */
+uint64_t srv_account_left(const struct srv_account *a, enum srv_quantity q);
+
+/* Charges `amount` to `a` and its parents; 0, or -EDQUOT with nothing changed. `c` is zeroed or released. */
+GM_MUST_CHECK int srv_charge(struct srv_charge *c, struct srv_account *a, enum srv_quantity q, uint64_t amount);
+/* Gives it back. Harmless on a charge that holds nothing. */
+void srv_charge_release(struct srv_charge *c);
+
+/* "device_bytes" */
+const char *srv_quantity_name(enum srv_quantity q);
+
+#endif

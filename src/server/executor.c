@@ -1,0 +1,502 @@
+/*
+ * Order is everything here: requests are answered first in, first out, and after a death what was is repeated before
+ * what was asked for. See executor.h for the rules.
+ */
+#include "server/executor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "server/server.h"
+
+/* A request that takes longer than this: the executor hangs, and is replaced. */
+#define REQUEST_BOUND_MS 60000u
+/* An executor that lived so long has not died of what killed the one before. */
+#define PEACE_NS     (5 * GM_NS_PER_S)
+#define PAUSE_MS     50u
+#define PAUSE_MAX_MS 5000u
+#define START_TRIES  3u
+/* From here on nobody new waits for the next start. */
+#define DEATHS_MAX 6u
+
+struct request {
+    struct gm_list link;
+    struct srv_session *session;
+    uint64_t serial;
+    srv_answer_fn *done; /* NULL: a repeat */
+    void *arg;
+    int fds[TP_FDS_MAX]; /* the session's */
+    unsigned fds_count;
+    unsigned deaths; /* executors that died over it */
+    uint16_t type;
+    size_t size;
+    uint8_t packet[];
+};
+
+static const struct srv_peer_ops executor_ops;
+
+void srv_executor_init(struct srv_executor *x, struct srv_server *s)
+{
+    memset(x, 0, sizeof(*x));
+    x->server = s;
+    x->next_serial = 1;
+    gm_list_init(&x->sent);
+    gm_list_init(&x->waiting);
+    uv_timer_init(&s->loop, &x->timer);
+}
+
+/* --- asking and being answered --------------------------------------------------------------------------------- */
+
+static void on_bound(uv_timer_t *timer)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(timer, struct srv_executor, timer);
+    srv_say(x->server, "Executor %d does not answer, ending it", (int)x->process.pid);
+    uv_process_kill(&x->process, SIGKILL);
+}
+
+static void watch_request(struct srv_executor *x)
+{
+    if (gm_list_empty(&x->sent))
+        uv_timer_stop(&x->timer);
+    else
+        uv_timer_start(&x->timer, on_bound, REQUEST_BOUND_MS, 0);
+}
+
+static void send_request(struct srv_executor *x, struct request *r)
+{
+    const struct wire_enc e = { .data = r->packet, .size = r->size, .capacity = r->size };
+    bool first = gm_list_empty(&x->sent);
+    gm_list_append(&x->sent, &r->link);
+    srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
+    if (first)
+        watch_request(x);
+}
+
+static void send_waiting(struct srv_executor *x)
+{
+    while (x->state == SRV_EXECUTOR_READY && !gm_list_empty(&x->waiting)) {
+        struct request *r = gm_list_entry(x->waiting.next, struct request, link);
+        gm_list_remove(&r->link);
+        send_request(x, r);
+    }
+}
+
+static struct request *request_create(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e,
+                                      const int *fds, unsigned fds_count)
+{
+    struct request *r = calloc(1, sizeof(*r) + e->size);
+    if (!r || e->fatal) {
+        free(r);
+        return NULL;
+    }
+    gm_list_init(&r->link);
+    r->session = c;
+    r->serial = x->next_serial++;
+    r->size = e->size;
+    for (unsigned i = 0; i < fds_count; i++)
+        r->fds[r->fds_count++] = fds[i];
+    struct wire_header h;
+    memcpy(&h, e->data, sizeof(h));
+    h.serial = r->serial;
+    r->type = h.type;
+    memcpy(r->packet, e->data, e->size);
+    memcpy(r->packet, &h, sizeof(h));
+    return r;
+}
+
+void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
+                      unsigned fds_count, srv_answer_fn *done, void *arg)
+{
+    struct request *r = request_create(x, c, e, fds, fds_count);
+    if (!r || x->state == SRV_EXECUTOR_NONE) { /* no memory, or no executor any more */
+        free(r);
+        done(arg, r ? GM_CUDA_MPS_RPC_FAILURE : GM_CUDA_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    r->done = done;
+    r->arg = arg;
+    c->asks++;
+    gm_list_append(&x->waiting, &r->link);
+    send_waiting(x);
+}
+
+void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
+                         unsigned fds_count)
+{
+    struct request *r = request_create(x, c, e, fds, fds_count);
+    if (!r) {
+        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
+        return;
+    }
+    send_request(x, r);
+}
+
+/* The request is done with, in whatever way. */
+static void complete(struct request *r, int result, struct tp_packet *answer)
+{
+    struct srv_session *c = r->session;
+    gm_list_remove(&r->link);
+    if (r->done) {
+        r->done(r->arg, result, answer);
+        c->asks--;
+        srv_session_check_end(c);
+    } else if (result != 0 && !c->failed) {
+        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it could not be restored on a new executor");
+    }
+    free(r);
+}
+
+static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
+{
+    struct request *r = gm_list_entry(x->sent.next, struct request, link);
+    if (gm_list_empty(&x->sent) || p->header.serial != r->serial)
+        return "an answer that nobody asked for";
+    bool load = r->type == WIRE_ENGINE_MODULE_LOAD;
+    if (load != (p->header.type == WIRE_ENGINE_MODULE_LOADED))
+        return "an answer to another question";
+    int result;
+    if (load) {
+        struct wire_dec body = p->body;
+        struct wire_engine_module_loaded m;
+        wire_get_engine_module_loaded(&body, &m);
+        result = m.result;
+        if ((result == 0) != (p->fds_count == 1))
+            return "a module without information, or a failure with it";
+    } else {
+        struct wire_engine_done m;
+        wire_get_engine_done(&p->body, &m);
+        result = m.result;
+    }
+    complete(r, result, load ? p : NULL);
+    watch_request(x);
+    return NULL;
+}
+
+/* --- the executor's life ------------------------------------------------------------------------------------------ */
+
+/* Beside this program as installed or as built, or where the build said. */
+static bool find_program(char *out, size_t size)
+{
+    static const char *const beside[] = { "", "/../libexec/gmux", "/../executor", "/../../../src/executor" };
+    char self[PATH_MAX];
+    const char *given = secure_getenv("GMUX_LIBEXECDIR");
+    if (given) {
+        snprintf(out, size, "%s/gmux-executor", given);
+        if (access(out, X_OK) == 0)
+            return true;
+    }
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        *strrchr(self, '/') = '\0';
+        for (unsigned i = 0; i < GM_ARRAY_LEN(beside); i++) {
+            int m = snprintf(out, size, "%s%s/gmux-executor", self, beside[i]);
+            if (m > 0 && (size_t)m < size && access(out, X_OK) == 0)
+                return true;
+        }
+    }
+    snprintf(out, size, "%s/gmux-executor", GMUX_LIBEXECDIR);
+    return access(out, X_OK) == 0;
+}
+
+static void when_dead(struct srv_executor *x);
+
+static void on_process_closed(uv_handle_t *handle)
+{
+    struct srv_executor *x = GM_CONTAINER_OF((uv_process_t *)(void *)handle, struct srv_executor, process);
+    x->process_alive = false;
+    when_dead(x);
+}
+
+static void on_exit_status(uv_process_t *process, int64_t status, int signal)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(process, struct srv_executor, process);
+    if (signal)
+        snprintf(x->why, sizeof(x->why), "executor %d was ended by signal %d (%s)", (int)process->pid, signal,
+                 strsignal(signal));
+    else
+        snprintf(x->why, sizeof(x->why), "executor %d exited with status %d", (int)process->pid, (int)status);
+    if (!x->closing)
+        srv_say(x->server, "Device 0: %s", x->why);
+    srv_peer_close(&x->peer);
+    uv_close((uv_handle_t *)process, on_process_closed);
+}
+
+static void on_gone(struct srv_peer *p, bool broke, const char *why)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
+    if (broke)
+        srv_say(x->server, "Executor %d: %s; ending it", (int)x->process.pid, why);
+    srv_peer_close(p);
+    if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
+        uv_process_kill(&x->process, SIGKILL);
+}
+
+static void on_peer_closed(struct srv_peer *p)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
+    x->peer_alive = false;
+    when_dead(x);
+}
+
+/* The device's description, kept for the server's lifetime: the back end is the same in every executor. */
+static const char *learn_device(struct srv_server *s, const struct wire_engine_ready *m)
+{
+    struct wire_dec list;
+    if (m->devices.size > sizeof(s->device_packet))
+        return "a device that is too long";
+    memcpy(s->device_packet, m->devices.data, m->devices.size);
+    wire_dec_init(&list, s->device_packet, m->devices.size);
+    wire_get_device(&list, &s->device);
+    if (!wire_dec_finish(&list) || s->device.uuid.size != 16)
+        return "a malformed device";
+    s->device_known = true;
+    return NULL;
+}
+
+static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
+{
+    struct srv_server *s = x->server;
+    struct wire_engine_ready m;
+    wire_get_engine_ready(&p->body, &m);
+    if (x->state != SRV_EXECUTOR_STARTING)
+        return "that it is ready, twice";
+    if (m.result != 0) {
+        if (x->ready_once)
+            return m.reason;
+        srv_server_failed(s, m.result, m.reason);
+        return NULL;
+    }
+    if (!s->device_known) {
+        const char *why = learn_device(s, &m);
+        if (why)
+            return why;
+    }
+    x->state = SRV_EXECUTOR_READY;
+    uv_timer_stop(&x->timer);
+    bool again = x->ready_once;
+    x->ready_once = true;
+    if (again) {
+        srv_say(s, "Executor %d takes over device 0 (%s)", (int)x->process.pid, s->device.name);
+        gm_list_for_each (c, &s->sessions, struct srv_session, link)
+            srv_session_replay(c);
+    }
+    srv_server_ready(s);
+    send_waiting(x);
+    return NULL;
+}
+
+static void on_client_fault(struct srv_executor *x, struct tp_packet *p)
+{
+    struct wire_engine_client_fault m;
+    wire_get_engine_client_fault(&p->body, &m);
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        if (c->id == m.client && c->in_executor && !c->failed) {
+            srv_link_fault(x->server, c->pid, m.result, m.text);
+            srv_session_fail(c, m.result, m.address, m.text);
+            break;
+        }
+}
+
+static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
+    switch (packet->header.type) {
+    case WIRE_ENGINE_READY:
+        return on_ready(x, packet);
+    case WIRE_ENGINE_DONE:
+    case WIRE_ENGINE_MODULE_LOADED:
+        return on_answer(x, packet);
+    case WIRE_ENGINE_CLIENT_FAULT:
+        on_client_fault(x, packet);
+        return NULL;
+    default:
+        return "a message out of place";
+    }
+}
+
+static const struct srv_peer_ops executor_ops = {
+    .sender = WIRE_EXECUTOR,
+    .queue_bytes_max = 64u << 20,
+    .packet = on_packet,
+    .gone = on_gone,
+    .closed = on_peer_closed,
+};
+
+static int spawn(struct srv_executor *x, const char *program, int child_fd)
+{
+    char number[] = "3";
+    char *args[] = {
+        (char[]) { "gmux-executor" }, (char[]) { "--server" }, number, (char[]) { "--device" }, NULL, NULL
+    };
+    GM_AUTO_FREE char *device = strdup(x->server->device_name);
+    if (!device)
+        return -ENOMEM;
+    args[4] = device;
+    uv_stdio_container_t stdio[] = {
+        { .flags = UV_IGNORE },
+        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
+        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
+        { .flags = UV_INHERIT_FD, .data.fd = child_fd },
+    };
+    const uv_process_options_t options = {
+        .exit_cb = on_exit_status,
+        .file = program,
+        .args = args,
+        .stdio = stdio,
+        .stdio_count = GM_ARRAY_LEN(stdio),
+        .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is not for it */
+    };
+    return uv_spawn(&x->server->loop, &x->process, &options);
+}
+
+/* Process and socket; 0 or -errno. What is left of a failure is taken down by the loop. */
+static int start_process(struct srv_executor *x, const char *program)
+{
+    int fds[2];
+    int r = tp_pair(fds);
+    if (r < 0)
+        return r;
+    r = spawn(x, program, fds[1]);
+    x->process_alive = true; /* its handle is in use even where that failed */
+    gm_close(fds[1]);
+    if (r < 0) {
+        gm_close(fds[0]);
+        uv_close((uv_handle_t *)&x->process, on_process_closed);
+        return r;
+    }
+    r = srv_peer_open(&x->peer, &x->server->loop, fds[0], &executor_ops);
+    if (r < 0)
+        uv_process_kill(&x->process, SIGKILL);
+    else
+        x->peer_alive = true;
+    return r;
+}
+
+void srv_executor_start(struct srv_executor *x)
+{
+    char program[PATH_MAX];
+    x->started_ns = gm_now_ns();
+    x->state = SRV_EXECUTOR_STARTING;
+    int r = find_program(program, sizeof(program)) ? start_process(x, program) : -ENOENT;
+    if (r == 0) {
+        uv_timer_start(&x->timer, on_bound, REQUEST_BOUND_MS, 0);
+        return;
+    }
+    snprintf(x->why, sizeof(x->why), "cannot start %.400s: %s", program, uv_strerror(r));
+    srv_say(x->server, "%s", x->why);
+    when_dead(x);
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    srv_executor_start(GM_CONTAINER_OF(timer, struct srv_executor, timer));
+}
+
+/* --- after a death ------------------------------------------------------------------------------------------------- */
+
+/* Which clients the dead executor takes along: those with work in flight, and whoever's module it was just loading
+ * anew. */
+static void judge_sessions(struct srv_executor *x, const struct request *head)
+{
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
+        if (!c->in_executor)
+            continue;
+        if (c->failed || c->phase == SRV_DRAINING) {
+            c->in_executor = false;
+            if (c->failed) /* the executor was about to do it */
+                tp_session_release_waiters(&c->shared);
+        } else if (head && !head->done && head->session == c && head->type == WIRE_ENGINE_MODULE_LOAD) {
+            srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED, "its module ended the executor");
+            c->in_executor = false;
+            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
+        } else if (srv_session_is_busy(c)) {
+            c->in_executor = false;
+            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it had work in flight when the executor ended");
+        }
+    }
+}
+
+/* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
+static void judge_requests(struct srv_executor *x, struct request *head)
+{
+    struct gm_list undone;
+    struct gm_list given_up;
+    gm_list_init(&undone);
+    gm_list_init(&given_up);
+    if (head)
+        head->deaths++;
+    for (unsigned i = 0; i < 2; i++) {
+        struct gm_list *list = i == 0 ? &x->sent : &x->waiting;
+        gm_list_for_each_safe (r, list, struct request, link) {
+            bool culprit = r->deaths && (r->type == WIRE_ENGINE_MODULE_LOAD || r->deaths > 1);
+            gm_list_remove(&r->link);
+            if (culprit && r->done)
+                srv_say(x->server, "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
+                        r->session->pid);
+            gm_list_append(culprit || !r->done || !r->session->in_executor ? &given_up : &undone, &r->link);
+        }
+    }
+    /* In place before anybody is told: answers may ask for more, which comes after. */
+    while (!gm_list_empty(&undone)) {
+        struct gm_list *first = undone.next;
+        gm_list_remove(first);
+        gm_list_append(&x->waiting, first);
+    }
+    while (!gm_list_empty(&given_up)) {
+        struct request *r = gm_list_entry(given_up.next, struct request, link);
+        complete(r, r->done ? GM_CUDA_LAUNCH_FAILED : 0, NULL);
+    }
+}
+
+static void when_dead(struct srv_executor *x)
+{
+    struct srv_server *s = x->server;
+    if (x->process_alive || x->peer_alive)
+        return;
+    struct request *head = gm_list_empty(&x->sent) ? NULL : gm_list_entry(x->sent.next, struct request, link);
+    bool starting = x->state == SRV_EXECUTOR_STARTING;
+    x->state = SRV_EXECUTOR_WAITING;
+    uv_timer_stop(&x->timer);
+    judge_sessions(x, head);
+    judge_requests(x, head);
+    if (x->closing) {
+        x->state = SRV_EXECUTOR_NONE;
+        srv_server_check_end(s);
+        return;
+    }
+    if (!starting && gm_now_ns() - x->started_ns > PEACE_NS)
+        x->deaths = 0;
+    x->deaths++;
+    if (!x->ready_once && x->deaths >= START_TRIES) {
+        srv_server_failed(s, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
+        return;
+    }
+    if (x->deaths >= DEATHS_MAX)
+        gm_list_for_each (c, &s->sessions, struct srv_session, link)
+            if (c->phase == SRV_OPENING)
+                srv_session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
+    uint64_t pause = 0;
+    if (x->deaths > 1)
+        pause = x->deaths > 10 ? PAUSE_MAX_MS : GM_MIN(PAUSE_MS << (x->deaths - 2), PAUSE_MAX_MS);
+    uv_timer_start(&x->timer, on_pause_over, pause, 0);
+}
+
+void srv_executor_close(struct srv_executor *x)
+{
+    if (x->closing)
+        return;
+    x->closing = true;
+    uv_close((uv_handle_t *)&x->timer, NULL);
+    srv_peer_close(&x->peer);
+    if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
+        uv_process_kill(&x->process, SIGKILL);
+}

@@ -1,0 +1,60 @@
+/*
+ * The executor as the server sees it: a process that is started, asked, watched and replaced.
+ *
+ * Requests are answered in order. What has not been answered when an executor dies is asked again of the next one,
+ * after that one was told about everything that the earlier requests had made; but a request that was being worked on
+ * when two of them died is given up, and so is a module load after the first death: it is the likely cause.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_EXECUTOR_H
+#define GMUX_SERVER_EXECUTOR_H
+
+#include "server/peer.h"
+
+struct srv_server;
+struct srv_session;
+
+enum srv_executor_state {
+    SRV_EXECUTOR_NONE,
+    SRV_EXECUTOR_STARTING, /* its engine_ready has not come */
+    SRV_EXECUTOR_READY,
+    SRV_EXECUTOR_WAITING, /* to be started again after a pause */
+};
+
+/* `result`: what the executor said, or why it could not be asked. `answer`: its packet, body read past nothing; NULL
+ * where none came. May run inside srv_executor_ask() when memory is short. */
+typedef void srv_answer_fn(void *arg, int result, struct tp_packet *answer);
+
+struct srv_executor {
+    struct srv_server *server;
+    enum srv_executor_state state;
+    uv_process_t process;
+    bool process_alive; /* its handle is in use */
+    uv_timer_t timer;   /* pause before the next start, or the bound on one request */
+    struct srv_peer peer;
+    bool peer_alive;
+    bool ready_once;
+    bool closing;
+    uint64_t next_serial;
+    struct gm_list sent;    /* unanswered, in order */
+    struct gm_list waiting; /* for an executor */
+    char why[512];          /* the last one ended */
+    unsigned deaths;        /* one after the other, without a time of peace in between */
+    uint64_t started_ns;
+};
+
+void srv_executor_init(struct srv_executor *x, struct srv_server *s);
+/* Starts the process, again and again; failure for good is reported through srv_server_failed(). */
+void srv_executor_start(struct srv_executor *x);
+/* Ends it for good. */
+void srv_executor_close(struct srv_executor *x);
+
+/* Asks. The packet was encoded with any serial; it is copied, descriptors must live until the answer. */
+void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
+                      unsigned fds_count, srv_answer_fn *done, void *arg);
+/* The same during a replay: lost with the executor, as the next replay repeats it. */
+void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
+                         unsigned fds_count);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Limits as texts and numbers: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT and shares.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "server/server.h"
+
+void srv_uuid_text(char out[SRV_UUID_TEXT], const uint8_t u[16])
+{
+    snprintf(out, SRV_UUID_TEXT, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+             u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+}
+
+static bool names_device(const char *key, unsigned ordinal, const uint8_t uuid[16])
+{
+    char text[SRV_UUID_TEXT];
+    uint64_t number;
+    if (gm_parse_u64(key, UINT32_MAX, &number))
+        return number == ordinal;
+    srv_uuid_text(text, uuid);
+    return strcmp(key, text) == 0;
+}
+
+uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16])
+{
+    uint64_t limit = UINT64_MAX; /* the last entry for a device holds */
+    while (text && *text) {
+        char entry[128];
+        size_t n = strcspn(text, ",");
+        if (n < sizeof(entry)) {
+            memcpy(entry, text, n);
+            entry[n] = '\0';
+            char *value = strchr(entry, '=');
+            uint64_t bytes;
+            if (value) {
+                *value++ = '\0';
+                if (names_device(entry, ordinal, uuid) && gm_parse_size(value, &bytes))
+                    limit = bytes;
+            }
+        }
+        text += n + (text[n] == ',');
+    }
+    return limit;
+}
+
+uint32_t srv_limits_multiprocessors(uint32_t total, double share_pct)
+{
+    /* Shares come from decimal texts: 33 % of 100 must not become 32.999... */
+    uint32_t n = (uint32_t)((double)total * share_pct / 100.0 + 1e-9);
+    if (total >= 16)
+        n &= ~1u;
+    return GM_MAX(n, 1u);
+}

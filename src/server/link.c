@@ -1,0 +1,189 @@
+/*
+ * The control daemon's end: it hands over clients and limits, and is told what happens to them. It is trusted, but a
+ * message that makes no sense still ends the connection, and with it the server, rather than being guessed at.
+ */
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "server/server.h"
+
+static void send_link(struct srv_server *s, const struct wire_enc *e)
+{
+    if (s->has_link)
+        srv_peer_send(&s->link, e, NULL, 0);
+}
+
+void srv_link_ready(struct srv_server *s)
+{
+    uint8_t encoded[1024];
+    char bus[32];
+    struct wire_enc list;
+    snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", s->device.pci_domain, s->device.pci_bus, s->device.pci_device);
+    const struct wire_link_device d = { .name = s->device.name, .uuid = s->device.uuid, .pci_bus_id = bus };
+    wire_enc_init(&list, encoded, sizeof(encoded));
+    wire_put_link_device(&list, &d);
+    const struct wire_link_ready m = { 1, { encoded, (uint32_t)list.size } };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_ready(&e, 0, &m);
+    send_link(s, &e);
+}
+
+void srv_link_failed(struct srv_server *s, int result, const char *reason)
+{
+    char text[512];
+    snprintf(text, sizeof(text), "%s", reason);
+    const struct wire_link_failed m = { result, text };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_failed(&e, 0, &m);
+    send_link(s, &e);
+}
+
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t state)
+{
+    const struct wire_link_client_state m = {
+        .pid = c->pid, .context = context, .state = state, .device = 0, .pid_namespace = c->pid_namespace
+    };
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_link_client_state(&e, 0, &m);
+    send_link(c->server, &e);
+}
+
+void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text)
+{
+    const struct wire_link_fault m = { pid, result, text };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_fault(&e, 0, &m);
+    send_link(s, &e);
+}
+
+static void set_limits(struct srv_server *s, double share_pct, int priority, const char *memory)
+{
+    static const uint8_t no_uuid[16];
+    s->limits.share_pct = share_pct > 0 && share_pct <= 100 ? share_pct : 100;
+    s->limits.priority = priority == 1;
+    /* Before the device is known only its ordinal is. */
+    snprintf(s->limits.memory_text, sizeof(s->limits.memory_text), "%s", memory);
+    s->limits.memory = srv_limits_memory(memory, 0, s->device_known ? s->device.uuid.data : no_uuid);
+}
+
+static const char *on_setup(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_setup m;
+    wire_get_link_setup(&p->body, &m);
+    if (s->executor.state != SRV_EXECUTOR_NONE)
+        return "a second set-up";
+    set_limits(s, m.share_pct, m.priority, m.memory_limits);
+    srv_say(s, "Startup");
+    srv_say(s, "Connecting to control daemon on socket: %s/control", m.pipe_directory);
+    srv_say(s, "Initializing server process");
+    srv_executor_start(&s->executor);
+    return NULL;
+}
+
+static void on_client(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_client m;
+    wire_get_link_client(&p->body, &m);
+    const struct srv_client client = {
+        .pid = m.pid,
+        .uid = m.uid,
+        .gid = m.gid,
+        .share_pct = m.share_pct,
+        .priority = m.priority,
+        .memory_limits = m.memory_limits,
+        .command = m.command,
+    };
+    srv_session_create(s, tp_packet_take_fd(p, 0), &client);
+}
+
+static void on_limits(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_limits m;
+    wire_get_link_limits(&p->body, &m);
+    double share = s->limits.share_pct;
+    int priority = s->limits.priority;
+    set_limits(s, m.share_pct, m.priority, m.memory_limits);
+    if (s->limits.share_pct < share || s->limits.share_pct > share)
+        srv_say(s, "Active Threads Percentage set to %.1f", s->limits.share_pct);
+    if (s->limits.priority != priority)
+        srv_say(s, "Server Priority set to %d", s->limits.priority);
+    if (m.running)
+        gm_list_for_each (c, &s->sessions, struct srv_session, link)
+            srv_session_limit(c);
+}
+
+static void on_terminate(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_terminate m;
+    int result = GM_CUDA_NOT_FOUND;
+    wire_get_link_terminate(&p->body, &m);
+    gm_list_for_each_safe (c, &s->sessions, struct srv_session, link) {
+        if (c->pid != m.pid || c->phase == SRV_DRAINING)
+            continue;
+        result = 0;
+        if (c->shared.control)
+            srv_session_fail(c, GM_CUDA_MPS_CLIENT_TERMINATED, 0, "terminated by command");
+        else
+            srv_session_refuse(c, GM_CUDA_MPS_CLIENT_TERMINATED, "terminated by command");
+    }
+    if (result == 0)
+        srv_say(s, "Client termination succeeded.");
+    const struct wire_link_terminated answer = { m.pid, result };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_terminated(&e, p->header.serial, &answer);
+    send_link(s, &e);
+}
+
+static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
+{
+    struct srv_server *s = GM_CONTAINER_OF(peer, struct srv_server, link);
+    struct wire_link_shutdown shutdown;
+    bool set_up = s->executor.state != SRV_EXECUTOR_NONE;
+
+    if (!set_up && p->header.type != WIRE_LINK_SETUP)
+        return "a message before the set-up";
+    switch (p->header.type) {
+    case WIRE_LINK_SETUP:
+        return on_setup(s, p);
+    case WIRE_LINK_CLIENT:
+        on_client(s, p);
+        return NULL;
+    case WIRE_LINK_LIMITS:
+        on_limits(s, p);
+        return NULL;
+    case WIRE_LINK_TERMINATE:
+        on_terminate(s, p);
+        return NULL;
+    case WIRE_LINK_SHUTDOWN:
+        wire_get_link_shutdown(&p->body, &shutdown);
+        srv_say(s, "Server has been notified to shutdown");
+        srv_server_stop(s, shutdown.force != 0);
+        return NULL;
+    default:
+        return "a message out of place";
+    }
+}
+
+static void on_gone(struct srv_peer *peer, bool broke, const char *why)
+{
+    struct srv_server *s = GM_CONTAINER_OF(peer, struct srv_server, link);
+    (void)broke;
+    (void)why;
+    s->has_link = false;
+    srv_peer_close(peer);
+    srv_server_stop(s, false); /* no new clients can come; those it has may finish */
+}
+
+static void on_closed(struct srv_peer *peer)
+{
+    (void)peer;
+}
+
+const struct srv_peer_ops srv_link_ops = {
+    .sender = WIRE_CONTROL,
+    .queue_bytes_max = 8u << 20,
+    .packet = on_packet,
+    .gone = on_gone,
+    .closed = on_closed,
+};

@@ -1,0 +1,397 @@
+/*
+ * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed out; and back:
+ * unmapped, punched out of the memfd so that it is zero and costs nothing, given back to the ranges, charge released.
+ * Allocations from a slab that is already mapped need no word with the executor.
+ */
+#include "server/memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/result.h"
+#include "server/server.h"
+
+struct alloc_op {
+    struct srv_allocation *allocation;
+    struct srv_mapping *mapping;
+    uint64_t size;
+    uint64_t align;
+    bool small;
+    srv_allocated_fn *done;
+    void *arg;
+    uint64_t serial;
+};
+
+struct free_op {
+    struct srv_heap *heap;
+    struct srv_mapping *mapping;
+    struct srv_allocation *allocation; /* NULL: a slab goes by itself */
+    srv_freed_fn *done;
+    void *arg;
+    uint64_t serial;
+};
+
+int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size, enum srv_quantity quantity)
+{
+    h->session = c;
+    h->base = base;
+    h->size = size;
+    h->quantity = quantity;
+    gm_list_init(&h->mappings);
+    gm_list_init(&h->allocations);
+    int r = srv_ranges_init(&h->pages, SRV_PAGE);
+    if (r == 0)
+        r = srv_ranges_init(&h->small, SRV_GRANULE);
+    if (r == 0)
+        r = srv_ranges_add(&h->pages, base, size);
+    return r;
+}
+
+int srv_heap_move(struct srv_heap *h, uint64_t base)
+{
+    assert(h->pages.used_count == 0);
+    srv_ranges_finish(&h->pages);
+    h->base = base;
+    int r = srv_ranges_init(&h->pages, SRV_PAGE);
+    return r == 0 ? srv_ranges_add(&h->pages, base, h->size) : r;
+}
+
+static void allocation_destroy(struct srv_allocation *a)
+{
+    gm_list_remove(&a->link);
+    srv_charge_release(&a->bytes);
+    srv_charge_release(&a->count);
+    free(a);
+}
+
+/* Takes the mapping's range back; the executor knows nothing of it any more. */
+static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
+{
+    gm_list_remove(&m->link);
+    srv_charge_release(&m->charge);
+    if (m->block)
+        srv_ranges_free(&h->pages, m->block);
+    free(m);
+}
+
+void srv_heap_finish(struct srv_heap *h)
+{
+    if (!h->session)
+        return;
+    gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
+        allocation_destroy(a);
+    gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link)
+        mapping_destroy(h, m);
+    srv_ranges_finish(&h->small);
+    srv_ranges_finish(&h->pages);
+}
+
+static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
+{
+    /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not cleared for the same
+     * client, whose memfd it stays. */
+    int r = fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - h->base), (off_t)size);
+    (void)r;
+}
+
+static struct wire_enc encode_map(struct srv_heap *h, const struct srv_mapping *m)
+{
+    struct wire_enc e = srv_encoder(h->session->server);
+    const struct wire_engine_map map = { h->session->id, m->block->address, m->block->size };
+    wire_pack_engine_map(&e, 0, &map);
+    return e;
+}
+
+void srv_heap_replay(struct srv_heap *h)
+{
+    gm_list_for_each (m, &h->mappings, struct srv_mapping, link)
+        if (m->live) {
+            struct wire_enc e = encode_map(h, m);
+            srv_executor_repeat(&h->session->server->executor, h->session, &e, NULL, 0);
+        }
+}
+
+/* A range of pages with its charge, not yet known to the executor; NULL if there is no room. */
+static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align)
+{
+    struct srv_mapping *m = calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    gm_list_init(&m->link);
+    if (srv_charge(&m->charge, &h->session->account, SRV_MAPPINGS, 1) == 0)
+        m->block = srv_ranges_alloc(&h->pages, size, align);
+    if (!m->block) {
+        mapping_destroy(h, m);
+        return NULL;
+    }
+    m->block->user = m;
+    gm_list_append(&h->mappings, &m->link);
+    return m;
+}
+
+/* --- allocating ---------------------------------------------------------------------------------------------- */
+
+static void finish_alloc(struct alloc_op *op, int result)
+{
+    struct srv_allocation *a = op->allocation;
+    if (result == 0) {
+        a->busy = false;
+        if (a->mapping)
+            a->mapping->allocation = a;
+        else
+            a->block->user = a;
+    } else {
+        allocation_destroy(a);
+        a = NULL;
+    }
+    op->done(op->arg, op->serial, result, a);
+    free(op);
+}
+
+/* True if the slab that `b` lies in holds nothing else. */
+static bool alone_in_slab(const struct srv_block *b)
+{
+    return (!b->below || (b->below->free && !b->below->below)) && (!b->above || (b->above->free && !b->above->above));
+}
+
+static bool alloc_small(struct alloc_op *op)
+{
+    struct srv_allocation *a = op->allocation;
+    a->block = srv_ranges_alloc(&a->heap->small, op->size, op->align);
+    if (a->block && alone_in_slab(a->block))
+        a->heap->empty_slabs--;
+    return a->block != NULL;
+}
+
+static void map_slab(struct alloc_op *op);
+
+static void on_mapped(void *arg, int result, struct tp_packet *answer)
+{
+    struct alloc_op *op = arg;
+    struct srv_heap *h = op->allocation->heap;
+    struct srv_mapping *m = op->mapping;
+
+    (void)answer;
+    if (result == 0 && op->small && srv_ranges_add(&h->small, m->block->address, m->block->size) < 0)
+        result = GM_CUDA_OUT_OF_MEMORY;
+    if (result != 0) {
+        mapping_destroy(h, m);
+        finish_alloc(op, result);
+        return;
+    }
+    m->live = true;
+    if (!op->small) {
+        op->allocation->block = m->block;
+        op->allocation->mapping = m;
+        finish_alloc(op, 0);
+        return;
+    }
+    h->empty_slabs++;
+    if (alloc_small(op))
+        finish_alloc(op, 0);
+    else
+        map_slab(op); /* somebody else was faster */
+}
+
+static void map(struct alloc_op *op)
+{
+    struct srv_heap *h = op->allocation->heap;
+    struct wire_enc e = encode_map(h, op->mapping);
+    srv_executor_ask(&h->session->server->executor, h->session, &e, NULL, 0, on_mapped, op);
+}
+
+static void map_slab(struct alloc_op *op)
+{
+    op->mapping = mapping_create(op->allocation->heap, SRV_SLAB, SRV_SLAB);
+    if (!op->mapping) {
+        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+        return;
+    }
+    map(op);
+}
+
+/* Makes the operation with its allocation charged; a CUresult. */
+static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, struct alloc_op **out)
+{
+    bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
+    if (size == 0 || (align && !gm_is_pow2(align)) || align > SRV_ALIGN_MAX)
+        return GM_CUDA_INVALID_VALUE;
+    if (size > h->size || !gm_align_up(size, small ? SRV_GRANULE : SRV_PAGE, &size))
+        return GM_CUDA_OUT_OF_MEMORY;
+    struct srv_allocation *a = calloc(1, sizeof(*a));
+    struct alloc_op *op = calloc(1, sizeof(*op));
+    if (!a || !op) {
+        free(a);
+        free(op);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    a->heap = h;
+    a->busy = true;
+    gm_list_init(&a->link);
+    if (srv_charge(&a->bytes, &h->session->account, h->quantity, size) < 0 ||
+        srv_charge(&a->count, &h->session->account, SRV_ALLOCATIONS, 1) < 0) {
+        allocation_destroy(a);
+        free(op);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    gm_list_append(&h->allocations, &a->link);
+    op->allocation = a;
+    op->small = small;
+    op->size = size;
+    op->align = GM_MAX(align, (uint64_t)(small ? SRV_GRANULE : SRV_PAGE));
+    *out = op;
+    return 0;
+}
+
+void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
+                      void *arg, uint64_t serial)
+{
+    struct alloc_op *op = NULL;
+    int result = prepare_alloc(h, size, align, &op);
+    if (result != 0) {
+        done(arg, serial, result, NULL);
+        return;
+    }
+    op->allocation->internal = internal;
+    op->done = done;
+    op->arg = arg;
+    op->serial = serial;
+    if (op->small) {
+        if (alloc_small(op))
+            finish_alloc(op, 0);
+        else
+            map_slab(op);
+        return;
+    }
+    op->mapping = mapping_create(h, op->size, op->align);
+    if (op->mapping)
+        map(op);
+    else
+        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+}
+
+/* --- freeing -------------------------------------------------------------------------------------------------- */
+
+static void on_unmapped(void *arg, int result, struct tp_packet *answer)
+{
+    struct free_op *op = arg;
+    (void)result; /* no executor, no mapping */
+    (void)answer;
+    punch(op->heap, op->mapping->block->address, op->mapping->block->size);
+    mapping_destroy(op->heap, op->mapping);
+    if (op->allocation)
+        allocation_destroy(op->allocation);
+    if (op->done)
+        op->done(op->arg, op->serial);
+    free(op);
+}
+
+/* Takes a range from the executor and gives it back. With no memory for that it stays until the session ends. */
+static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocation *a, srv_freed_fn *done, void *arg,
+                  uint64_t serial)
+{
+    struct srv_session *c = h->session;
+    struct free_op *op = calloc(1, sizeof(*op));
+    if (!op) {
+        if (done)
+            done(arg, serial);
+        return;
+    }
+    *op = (struct free_op) { h, m, a, done, arg, serial };
+    m->live = false;
+    if (!c->in_executor) {
+        on_unmapped(op, 0, NULL);
+        return;
+    }
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_unmap u = { c->id, m->block->address, m->block->size };
+    wire_pack_engine_unmap(&e, 0, &u);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_unmapped, op);
+}
+
+void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial)
+{
+    struct srv_heap *h = a->heap;
+    a->busy = true;
+    if (a->mapping) {
+        unmap(h, a->mapping, a, done, arg, serial);
+        return;
+    }
+    punch(h, a->block->address, a->block->size);
+    struct srv_block *whole = srv_ranges_free(&h->small, a->block);
+    allocation_destroy(a);
+    if (whole && h->empty_slabs != 0) {
+        struct srv_mapping *m = srv_ranges_find(&h->pages, whole->address)->user;
+        srv_ranges_remove(&h->small, whole);
+        unmap(h, m, NULL, NULL, NULL, 0);
+    } else if (whole) {
+        h->empty_slabs++;
+    }
+    if (done)
+        done(arg, serial);
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------- */
+
+static void answer_alloc(void *arg, uint64_t serial, int result, struct srv_allocation *a)
+{
+    struct srv_session *c = arg;
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_memory_allocated m = { result, a ? a->block->address : 0 };
+    wire_pack_memory_allocated(&e, serial, &m);
+    srv_session_answer(c, serial, &e, NULL, 0);
+}
+
+const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_memory_alloc m;
+    wire_get_memory_alloc(&p->body, &m);
+    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+        return "memory of an unknown kind";
+    if (c->failed)
+        answer_alloc(c, p->header.serial, c->failed, NULL);
+    else
+        srv_memory_alloc(&c->heaps[m.kind == WIRE_MEMORY_KIND_HOST], m.size, m.align, false, answer_alloc, c,
+                         p->header.serial);
+    return NULL;
+}
+
+static void answer_free(void *arg, uint64_t serial)
+{
+    srv_session_status(arg, serial, 0);
+}
+
+const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_memory_free m;
+    wire_get_memory_free(&p->body, &m);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(c->heaps); i++) {
+        struct srv_heap *h = &c->heaps[i];
+        if (m.address < h->base || m.address - h->base >= h->size)
+            continue;
+        struct srv_block *b = srv_ranges_find(&h->small, m.address);
+        struct srv_allocation *a = b ? b->user : NULL;
+        if (!b && (b = srv_ranges_find(&h->pages, m.address)) != NULL)
+            a = ((struct srv_mapping *)b->user)->allocation;
+        if (a && !a->busy && !a->internal) {
+            srv_memory_free(a, answer_free, c, p->header.serial);
+            return NULL;
+        }
+    }
+    srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
+    return NULL;
+}
+
+const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    /* As MPS: a limit shows in what is free, the total stays the device's. */
+    const struct wire_memory_info_is m = { srv_account_left(&c->account, SRV_DEVICE_BYTES),
+                                           c->server->device.memory_total };
+    wire_pack_memory_info_is(&e, p->header.serial, &m);
+    srv_session_answer(c, p->header.serial, &e, NULL, 0);
+    return NULL;
+}

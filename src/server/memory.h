@@ -1,0 +1,73 @@
+/*
+ * A client's memory: two heaps, one for each area of its window. Small allocations are cut from slabs, larger ones are
+ * ranges of pages. The bytes are in the area's memfd, which client and executor map at the window's addresses.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_MEMORY_H
+#define GMUX_SERVER_MEMORY_H
+
+#include "server/account.h"
+#include "server/ranges.h"
+
+#define SRV_PAGE      4096u
+#define SRV_GRANULE   512u /* of small allocations, and their alignment */
+#define SRV_SLAB      (2u << 20)
+#define SRV_SMALL_MAX (256u << 10) /* the largest one that is cut from a slab */
+#define SRV_ALIGN_MAX (1u << 30)
+
+struct srv_session;
+
+/* A range that the executor has mapped: a slab, or one large allocation. */
+struct srv_mapping {
+    struct gm_list link; /* heap->mappings */
+    struct srv_charge charge;
+    struct srv_block *block;           /* in heap->pages; block->user is this */
+    struct srv_allocation *allocation; /* NULL for a slab */
+    bool live;                         /* the executor has said so, and was not told otherwise since */
+};
+
+struct srv_allocation {
+    struct gm_list link; /* heap->allocations */
+    struct srv_heap *heap;
+    struct srv_charge bytes;
+    struct srv_charge count;
+    struct srv_block *block;     /* in heap->small, where block->user is this, or that of the mapping */
+    struct srv_mapping *mapping; /* its own; NULL for a small one */
+    bool internal;               /* not the client's to free */
+    bool busy;                   /* being made or freed */
+};
+
+struct srv_heap {
+    struct srv_session *session;
+    int fd; /* memfd of the area */
+    uint64_t base;
+    uint64_t size;
+    enum srv_quantity quantity;
+    struct srv_ranges pages;
+    struct srv_ranges small;
+    struct gm_list mappings;
+    struct gm_list allocations;
+    unsigned empty_slabs; /* kept for the next small allocation: at most one */
+};
+
+typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);
+typedef void srv_freed_fn(void *arg, uint64_t serial);
+
+/* A heap over [base, base + size). 0 or -errno. */
+GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size,
+                                enum srv_quantity quantity);
+/* The window moved; nothing was allocated yet. */
+GM_MUST_CHECK int srv_heap_move(struct srv_heap *h, uint64_t base);
+/* Frees everything in it. Nothing is in the works any more. */
+void srv_heap_finish(struct srv_heap *h);
+/* Tells a new executor about what is mapped. */
+void srv_heap_replay(struct srv_heap *h);
+
+/* Allocates; `done` gets a CUresult and, on success, what was allocated, perhaps at once. */
+void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
+                      void *arg, uint64_t serial);
+/* Frees; `done` may be NULL. */
+void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial);
+
+#endif

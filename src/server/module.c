@@ -1,0 +1,280 @@
+/*
+ * Modules: the server keeps the image, sealed, and the memory of the globals; the executor compiles. A load goes
+ * through the executor twice: it says how much memory the globals need, gets told where that is, and fills it.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "server/server.h"
+#include "transport/memfd.h"
+
+enum module_state {
+    MODULE_LOADING,
+    MODULE_LOADED, /* the executor knows it; its globals have no memory yet */
+    MODULE_PLACED,
+    MODULE_UNLOADING,
+};
+
+struct srv_module {
+    struct gm_list link;
+    struct srv_session *session;
+    struct srv_charge count;
+    struct srv_charge bytes;
+    uint32_t id;
+    enum module_state state;
+    bool ready; /* the client knows it */
+    uint32_t kind;
+    uint64_t size;
+    int image;
+    struct srv_allocation *globals; /* NULL if it has none */
+    /* While loading. */
+    uint64_t serial;
+    int info;
+    char *log;
+};
+
+static void module_destroy(struct srv_module *m)
+{
+    gm_list_remove(&m->link);
+    srv_charge_release(&m->count);
+    srv_charge_release(&m->bytes);
+    gm_close(m->image);
+    gm_close(m->info);
+    free(m->log);
+    free(m);
+}
+
+void srv_modules_free(struct srv_session *c)
+{
+    gm_list_for_each_safe (m, &c->modules, struct srv_module, link)
+        module_destroy(m); /* its globals go with the heap */
+}
+
+/* --- talking to the executor ------------------------------------------------------------------------------------- */
+
+static struct wire_enc encode_load(const struct srv_module *m)
+{
+    struct wire_enc e = srv_encoder(m->session->server);
+    const struct wire_engine_module_load w = { m->session->id, m->id, m->size, m->kind };
+    wire_pack_engine_module_load(&e, 0, &w);
+    return e;
+}
+
+static struct wire_enc encode_place(const struct srv_module *m, bool initialise)
+{
+    struct wire_enc e = srv_encoder(m->session->server);
+    const struct wire_engine_module_place w = { m->session->id, m->id, m->globals ? m->globals->block->address : 0,
+                                                initialise };
+    wire_pack_engine_module_place(&e, 0, &w);
+    return e;
+}
+
+void srv_modules_replay(struct srv_session *c)
+{
+    struct srv_executor *x = &c->server->executor;
+    gm_list_for_each (m, &c->modules, struct srv_module, link) {
+        if (m->state != MODULE_LOADED && m->state != MODULE_PLACED)
+            continue;
+        struct wire_enc e = encode_load(m);
+        srv_executor_repeat(x, c, &e, &m->image, 1);
+        if (m->state == MODULE_PLACED) { /* memory holds what the program made of it */
+            e = encode_place(m, false);
+            srv_executor_repeat(x, c, &e, NULL, 0);
+        }
+    }
+}
+
+static void on_forgotten(void *arg, int result, struct tp_packet *answer)
+{
+    (void)result;
+    (void)answer;
+    module_destroy(arg);
+}
+
+/* Tells the executor to forget the module, then `done`. */
+static void forget(struct srv_module *m, srv_answer_fn *done)
+{
+    struct srv_session *c = m->session;
+    m->state = MODULE_UNLOADING;
+    if (!c->in_executor) {
+        done(m, 0, NULL);
+        return;
+    }
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_module_unload w = { c->id, m->id };
+    wire_pack_engine_module_unload(&e, 0, &w);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, done, m);
+}
+
+/* --- loading ------------------------------------------------------------------------------------------------------ */
+
+static void answer_load(struct srv_session *c, uint64_t serial, int result, const struct srv_module *m)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_module_loaded w = {
+        .result = result,
+        .module = result == 0 ? m->id : 0,
+        .globals_address = result == 0 && m->globals ? m->globals->block->address : 0,
+        .log = m ? m->log : NULL,
+    };
+    wire_pack_module_loaded(&e, serial, &w);
+    srv_session_answer(c, serial, &e, m ? &m->info : NULL, result == 0 ? 1 : 0);
+}
+
+/* The load is over. On failure nothing of the module stays. */
+static void finish_load(struct srv_module *m, int result)
+{
+    answer_load(m->session, m->serial, result, m);
+    m->info = gm_close(m->info);
+    free(gm_take_ptr(m->log));
+    if (result == 0) {
+        m->ready = true;
+        return;
+    }
+    if (m->globals)
+        srv_memory_free(gm_take_ptr(m->globals), NULL, NULL, 0);
+    if (m->state == MODULE_LOADING)
+        module_destroy(m);
+    else
+        forget(m, on_forgotten);
+}
+
+static void on_placed(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_module *m = arg;
+    (void)answer;
+    if (result == 0)
+        m->state = MODULE_PLACED;
+    finish_load(m, result);
+}
+
+static void on_globals(void *arg, uint64_t serial, int result, struct srv_allocation *a)
+{
+    struct srv_module *m = arg;
+    struct srv_session *c = m->session;
+    (void)serial;
+    if (result != 0) {
+        finish_load(m, result);
+        return;
+    }
+    m->globals = a;
+    struct wire_enc e = encode_place(m, true);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_placed, m);
+}
+
+/* The description goes to the client as it came; that it cannot change under its reader is all we can say of it. */
+static bool info_is_safe(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_size > 0 && tp_memfd_check(fd, (uint64_t)st.st_size, true) == 0;
+}
+
+static void on_loaded(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_module *m = arg;
+    struct wire_engine_module_loaded w = { 0 };
+
+    if (answer) {
+        wire_get_engine_module_loaded(&answer->body, &w);
+        m->log = *w.log ? strdup(w.log) : NULL;
+    }
+    if (result == 0) {
+        m->state = MODULE_LOADED;
+        m->info = tp_packet_take_fd(answer, 0);
+        if (!info_is_safe(m->info))
+            result = GM_CUDA_UNKNOWN;
+    }
+    if (result == 0 && w.globals_size != 0)
+        srv_memory_alloc(&m->session->heaps[0], w.globals_size, w.globals_align, true, on_globals, m, 0);
+    else if (result == 0)
+        on_globals(m, 0, 0, NULL);
+    else
+        finish_load(m, result);
+}
+
+/* A new module with its charges; NULL and a CUresult. */
+static struct srv_module *module_create(struct srv_session *c, const struct wire_module_load *w, int *result)
+{
+    struct srv_module *m = calloc(1, sizeof(*m));
+    *result = GM_CUDA_OUT_OF_MEMORY;
+    if (!m)
+        return NULL;
+    gm_list_init(&m->link);
+    m->session = c;
+    m->image = -1;
+    m->info = -1;
+    m->kind = w->kind;
+    m->size = w->size;
+    if (srv_charge(&m->count, &c->account, SRV_MODULES, 1) < 0 ||
+        srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0) {
+        module_destroy(m);
+        return NULL;
+    }
+    m->id = ++c->next_module;
+    gm_list_append(&c->modules, &m->link);
+    *result = 0;
+    return m;
+}
+
+const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_module_load w;
+    int result = c->failed;
+    struct srv_module *m = NULL;
+
+    wire_get_module_load(&p->body, &w);
+    if (w.kind < WIRE_IMAGE_KIND_PTX || w.kind > WIRE_IMAGE_KIND_FATBIN)
+        return "an image of an unknown kind";
+    if (w.size == 0 || tp_memfd_check(p->fds[0], w.size, true) < 0)
+        return "an image that is not sealed, or not of the size it says";
+    if (result == 0)
+        m = module_create(c, &w, &result);
+    if (!m) {
+        answer_load(c, p->header.serial, result, NULL);
+        return NULL;
+    }
+    m->image = tp_packet_take_fd(p, 0);
+    m->serial = p->header.serial;
+    struct wire_enc e = encode_load(m);
+    srv_executor_ask(&c->server->executor, c, &e, &m->image, 1, on_loaded, m);
+    return NULL;
+}
+
+/* --- unloading ------------------------------------------------------------------------------------------------------ */
+
+static void on_unload_freed(void *arg, uint64_t serial)
+{
+    srv_session_status(arg, serial, 0);
+}
+
+static void on_unloaded(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_module *m = arg;
+    struct srv_session *c = m->session;
+    struct srv_allocation *globals = m->globals;
+    uint64_t serial = m->serial;
+    (void)result;
+    (void)answer;
+    module_destroy(m);
+    if (globals)
+        srv_memory_free(globals, on_unload_freed, c, serial);
+    else
+        srv_session_status(c, serial, 0);
+}
+
+const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_module_unload w;
+    wire_get_module_unload(&p->body, &w);
+    gm_list_for_each (m, &c->modules, struct srv_module, link)
+        if (m->id == w.module && m->ready && m->state != MODULE_UNLOADING) {
+            m->serial = p->header.serial;
+            forget(m, on_unloaded);
+            return NULL;
+        }
+    srv_session_status(c, p->header.serial, GM_CUDA_INVALID_HANDLE);
+    return NULL;
+}

@@ -1,0 +1,229 @@
+/*
+ * One packet buffer serves all peers: the loop has one thread, and a packet is done with before the next is received.
+ */
+#include "server/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+
+/* So many packets of one peer before others get their turn. */
+#define TURN 16u
+
+struct queued {
+    struct gm_list link;
+    int fds[TP_FDS_MAX];
+    unsigned fds_count;
+    size_t size;
+    uint8_t data[];
+};
+
+static struct tp_packet packet_in;
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+static void queued_free(struct queued *q)
+{
+    gm_list_remove(&q->link);
+    for (unsigned i = 0; i < q->fds_count; i++)
+        gm_close(q->fds[i]);
+    free(q);
+}
+
+bool srv_peer_is_open(const struct srv_peer *p)
+{
+    return p->fd >= 0;
+}
+
+static void update_events(struct srv_peer *p)
+{
+    int events = UV_DISCONNECT;
+    if (!p->paused || p->gone)
+        events |= UV_READABLE;
+    if (!gm_list_empty(&p->queue))
+        events |= UV_WRITABLE;
+    uv_poll_start(&p->poll, events, on_poll);
+}
+
+int srv_peer_open(struct srv_peer *p, uv_loop_t *loop, int fd, const struct srv_peer_ops *ops)
+{
+    memset(p, 0, sizeof(*p));
+    p->ops = ops;
+    p->fd = -1;
+    gm_list_init(&p->queue);
+    int r = uv_poll_init(loop, &p->poll, fd); /* makes it non-blocking */
+    if (r < 0) {
+        gm_close(fd);
+        return r;
+    }
+    p->fd = fd;
+    update_events(p);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct srv_peer *p = GM_CONTAINER_OF((uv_poll_t *)(void *)handle, struct srv_peer, poll);
+    p->ops->closed(p);
+}
+
+void srv_peer_close(struct srv_peer *p)
+{
+    if (!srv_peer_is_open(p))
+        return;
+    uv_poll_stop(&p->poll);
+    uv_close((uv_handle_t *)&p->poll, on_closed);
+    p->fd = gm_close(p->fd);
+    gm_list_for_each_safe (q, &p->queue, struct queued, link)
+        queued_free(q);
+}
+
+static void drop(struct srv_peer *p, bool broke, const char *why)
+{
+    p->ops->gone(p, broke, why);
+}
+
+/* Sends what the socket takes. 0 when the queue is empty, -EAGAIN, or an error. */
+static int flush(struct srv_peer *p)
+{
+    while (!gm_list_empty(&p->queue)) {
+        struct queued *q = gm_list_entry(p->queue.next, struct queued, link);
+        const struct wire_enc e = { .data = q->data, .size = q->size, .capacity = q->size };
+        int r = tp_send(p->fd, &e, q->fds, q->fds_count);
+        if (r < 0)
+            return r;
+        p->queue_bytes -= q->size + sizeof(*q);
+        queued_free(q);
+    }
+    return 0;
+}
+
+/* One packet to the owner. False when the peer is no longer to be read. */
+static bool deliver(struct srv_peer *p, struct tp_packet *packet)
+{
+    const struct wire_message_info *info = wire_message_info(packet->header.type);
+    struct wire_dec body = packet->body;
+    const char *why = NULL;
+
+    if (!info || info->sender != p->ops->sender || info->receiver != WIRE_SERVER)
+        why = "a message that is not for this socket";
+    else if (packet->fds_count < info->fds_min || packet->fds_count > info->fds)
+        why = "a message with the wrong number of descriptors";
+    else if (!info->check(&body))
+        why = "a malformed message";
+    else
+        why = p->ops->packet(p, packet);
+    tp_packet_finish(packet);
+    if (why && srv_peer_is_open(p))
+        drop(p, true, why);
+    return srv_peer_is_open(p) && !p->paused && !p->gone;
+}
+
+static void receive(struct srv_peer *p)
+{
+    for (unsigned i = 0; i < TURN; i++) {
+        int r = tp_recv(p->fd, &packet_in);
+        if (r == -EAGAIN)
+            return;
+        if (r == 0 || r == -ECONNRESET) {
+            drop(p, false, "the connection was closed");
+            return;
+        }
+        if (r < 0) {
+            drop(p, true, r == -EBADMSG ? "a malformed packet" : strerror(-r));
+            return;
+        }
+        if (!deliver(p, &packet_in))
+            return;
+    }
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events)
+{
+    struct srv_peer *p = GM_CONTAINER_OF(handle, struct srv_peer, poll);
+    if (p->gone) {
+        drop(p, true, "it does not take its answers");
+        return;
+    }
+    if (status < 0) {
+        drop(p, false, uv_strerror(status));
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        int r = flush(p);
+        if (r < 0 && r != -EAGAIN) {
+            drop(p, false, strerror(-r));
+            return;
+        }
+        if (r == 0)
+            update_events(p);
+    }
+    if (!p->paused && (events & (UV_READABLE | UV_DISCONNECT)))
+        receive(p);
+    else if (events & UV_DISCONNECT)
+        drop(p, false, "the connection was closed");
+}
+
+/* The owner may be in the middle of something: the loop tells it, woken by the hang-up that this makes. */
+static void give_up(struct srv_peer *p)
+{
+    p->gone = true;
+    shutdown(p->fd, SHUT_RDWR);
+    update_events(p);
+}
+
+static void enqueue(struct srv_peer *p, const struct wire_enc *e, const int *fds, unsigned fds_count)
+{
+    struct queued *q = NULL;
+    if (p->queue_bytes + e->size + sizeof(*q) <= p->ops->queue_bytes_max)
+        q = calloc(1, sizeof(*q) + e->size);
+    if (q) {
+        gm_list_init(&q->link);
+        q->size = e->size;
+        memcpy(q->data, e->data, e->size);
+        for (unsigned i = 0; i < fds_count; i++) {
+            int copy = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+            if (copy < 0) {
+                queued_free(q);
+                q = NULL;
+                break;
+            }
+            q->fds[q->fds_count++] = copy;
+        }
+    }
+    if (q) {
+        gm_list_append(&p->queue, &q->link);
+        p->queue_bytes += q->size + sizeof(*q);
+        update_events(p);
+    } else {
+        give_up(p);
+    }
+}
+
+void srv_peer_send(struct srv_peer *p, const struct wire_enc *e, const int *fds, unsigned fds_count)
+{
+    if (!srv_peer_is_open(p) || p->gone)
+        return;
+    if (gm_list_empty(&p->queue)) {
+        int r = tp_send(p->fd, e, fds, fds_count);
+        if (r == 0)
+            return;
+        if (r != -EAGAIN) {
+            give_up(p);
+            return;
+        }
+    }
+    enqueue(p, e, fds, fds_count);
+}
+
+void srv_peer_pause(struct srv_peer *p, bool pause)
+{
+    if (!srv_peer_is_open(p) || p->paused == pause)
+        return;
+    p->paused = pause;
+    update_events(p);
+}

@@ -1,0 +1,217 @@
+/*
+ * Every block of a region, free or in use, is linked to its neighbours; free ones are also in the bin of their size,
+ * used ones in a hash table by address. A bin holds sizes of [2^i, 2^(i+1)) granules, so that any block of a higher
+ * bin fits a request without alignment; in the request's own bin, and where alignment matters, blocks are tried.
+ */
+#include "server/ranges.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many blocks of one bin are tried. A client that fragments its window may so be refused a range that exists; it
+ * may not hold up the loop. */
+#define TRIES         256u
+#define FIRST_BUCKETS 16u
+
+static unsigned bin_of(const struct srv_ranges *r, uint64_t size)
+{
+    return 63u - (unsigned)__builtin_clzll(size / r->granule);
+}
+
+static struct gm_list *bucket_of(const struct srv_ranges *r, uint64_t address)
+{
+    uint64_t h = (address / r->granule) * 0x9e3779b97f4a7c15u;
+    return &r->buckets[(h >> 32) & (r->buckets_count - 1)];
+}
+
+static struct gm_list *make_buckets(size_t count)
+{
+    struct gm_list *b = calloc(count, sizeof(*b));
+    for (size_t i = 0; b && i < count; i++)
+        gm_list_init(&b[i]);
+    return b;
+}
+
+int srv_ranges_init(struct srv_ranges *r, uint64_t granule)
+{
+    assert(gm_is_pow2(granule));
+    memset(r, 0, sizeof(*r));
+    r->buckets = make_buckets(FIRST_BUCKETS);
+    if (!r->buckets)
+        return -ENOMEM;
+    r->buckets_count = FIRST_BUCKETS;
+    r->granule = granule;
+    for (unsigned i = 0; i < SRV_RANGE_BINS; i++)
+        gm_list_init(&r->bins[i]);
+    return 0;
+}
+
+void srv_ranges_finish(struct srv_ranges *r)
+{
+    if (!r->buckets)
+        return;
+    for (unsigned i = 0; i < SRV_RANGE_BINS; i++)
+        gm_list_for_each_safe (b, &r->bins[i], struct srv_block, bin)
+            free(b);
+    for (size_t i = 0; i < r->buckets_count; i++)
+        gm_list_for_each_safe (b, &r->buckets[i], struct srv_block, bin)
+            free(b);
+    free(r->buckets);
+    memset(r, 0, sizeof(*r));
+}
+
+static void grow_buckets(struct srv_ranges *r)
+{
+    struct gm_list *old = r->buckets;
+    size_t old_count = r->buckets_count;
+    struct gm_list *bigger = make_buckets(old_count * 2);
+    if (!bigger)
+        return; /* slower, still right */
+    r->buckets = bigger;
+    r->buckets_count = old_count * 2;
+    for (size_t i = 0; i < old_count; i++)
+        gm_list_for_each_safe (b, &old[i], struct srv_block, bin) {
+            gm_list_remove(&b->bin);
+            gm_list_append(bucket_of(r, b->address), &b->bin);
+        }
+    free(old);
+}
+
+static void set_free(struct srv_ranges *r, struct srv_block *b)
+{
+    b->free = true;
+    b->user = NULL;
+    gm_list_insert(&r->bins[bin_of(r, b->size)], &b->bin);
+}
+
+int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size)
+{
+    assert(size != 0 && base % r->granule == 0 && size % r->granule == 0);
+    struct srv_block *b = calloc(1, sizeof(*b));
+    if (!b)
+        return -ENOMEM;
+    b->address = base;
+    b->size = size;
+    set_free(r, b);
+    return 0;
+}
+
+/* Where in the free block `b` an aligned range of `size` starts; false if it does not fit. */
+static bool fits(const struct srv_block *b, uint64_t size, uint64_t align, uint64_t *start)
+{
+    uint64_t at;
+    if (!gm_align_up(b->address, align, &at) || at - b->address > b->size || size > b->size - (at - b->address))
+        return false;
+    *start = at;
+    return true;
+}
+
+static struct srv_block *find_free(struct srv_ranges *r, uint64_t size, uint64_t align, uint64_t *start)
+{
+    for (unsigned i = bin_of(r, size); i < SRV_RANGE_BINS; i++) {
+        unsigned tries = 0;
+        gm_list_for_each (b, &r->bins[i], struct srv_block, bin) {
+            if (fits(b, size, align, start))
+                return b;
+            if (++tries == TRIES)
+                break;
+        }
+    }
+    return NULL;
+}
+
+/* Cuts `b` in two at `at`; `upper` becomes the part from there on. Neither is in a bin. */
+static void split(struct srv_block *b, uint64_t at, struct srv_block *upper)
+{
+    *upper = (struct srv_block) { .address = at, .size = b->address + b->size - at, .below = b, .above = b->above };
+    if (b->above)
+        b->above->below = upper;
+    b->above = upper;
+    b->size = at - b->address;
+}
+
+struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align)
+{
+    uint64_t at;
+    if (size == 0 || !gm_align_up(size, r->granule, &size))
+        return NULL;
+    struct srv_block *b = find_free(r, size, GM_MAX(align, r->granule), &at);
+    if (!b)
+        return NULL;
+    /* Everything that can fail comes before anything changes. */
+    struct srv_block *low = NULL;
+    struct srv_block *high = NULL;
+    bool has_low = at != b->address;
+    bool has_high = at + size != b->address + b->size;
+    if (has_low)
+        low = malloc(sizeof(*low));
+    if (has_high)
+        high = malloc(sizeof(*high));
+    if ((has_low && !low) || (has_high && !high)) {
+        free(low);
+        free(high);
+        return NULL;
+    }
+    gm_list_remove(&b->bin);
+    if (low) { /* `low` is the new descriptor; what is handed out is the upper part */
+        split(b, at, low);
+        set_free(r, b);
+        b = low;
+    }
+    if (high) {
+        split(b, at + size, high);
+        set_free(r, high);
+    }
+    b->free = false;
+    if (r->used_count >= r->buckets_count)
+        grow_buckets(r);
+    gm_list_insert(bucket_of(r, b->address), &b->bin);
+    r->used_count++;
+    return b;
+}
+
+struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address)
+{
+    gm_list_for_each (b, bucket_of(r, address), struct srv_block, bin)
+        if (b->address == address)
+            return b;
+    return NULL;
+}
+
+/* Puts `upper` into `b`, which lies right below it. Neither is in a bin. */
+static void merge(struct srv_block *b, struct srv_block *upper)
+{
+    b->size += upper->size;
+    b->above = upper->above;
+    if (b->above)
+        b->above->below = b;
+    free(upper);
+}
+
+struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b)
+{
+    assert(!b->free);
+    gm_list_remove(&b->bin);
+    r->used_count--;
+    if (b->above && b->above->free) {
+        gm_list_remove(&b->above->bin);
+        merge(b, b->above);
+    }
+    if (b->below && b->below->free) {
+        b = b->below;
+        gm_list_remove(&b->bin);
+        merge(b, b->above);
+    }
+    set_free(r, b);
+    return b->below || b->above ? NULL : b;
+}
+
+void srv_ranges_remove(struct srv_ranges *r, struct srv_block *whole)
+{
+    (void)r;
+    assert(whole->free && !whole->below && !whole->above);
+    gm_list_remove(&whole->bin);
+    free(whole);
+}

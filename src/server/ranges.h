@@ -1,0 +1,54 @@
+/*
+ * Range allocator: hands out ranges of numbers (addresses of a window, windows of the address space) and keeps its
+ * books beside them, since the memory itself is a client's. Good fit by power-of-two bins; neighbours merge when
+ * freed; constant time but for alignment holes.
+ *
+ * What is handed out comes from regions added before; ranges never cross a region's edge, so that a region which is
+ * free again as a whole can be taken out.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_RANGES_H
+#define GMUX_SERVER_RANGES_H
+
+#include "base/list.h"
+
+#define SRV_RANGE_BINS 64u
+
+struct srv_ranges {
+    uint64_t granule; /* a power of two; sizes are rounded up to it */
+    struct gm_list bins[SRV_RANGE_BINS];
+    struct gm_list *buckets; /* blocks in use, by address */
+    size_t buckets_count;
+    size_t used_count;
+};
+
+struct srv_block {
+    uint64_t address;
+    uint64_t size;
+    void *user; /* the caller's */
+    /* private */
+    struct gm_list bin;      /* in a bin while free, in a bucket while in use */
+    struct srv_block *below; /* neighbours in the region */
+    struct srv_block *above;
+    bool free;
+};
+
+/* 0 or -ENOMEM; finish is harmless on a zeroed one. */
+GM_MUST_CHECK int srv_ranges_init(struct srv_ranges *r, uint64_t granule);
+/* Frees every block, in use or not. */
+void srv_ranges_finish(struct srv_ranges *r);
+
+/* Adds a region; base and size are multiples of the granule. 0 or -ENOMEM. */
+GM_MUST_CHECK int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size);
+/* A range of at least `size` at a multiple of `align` (a power of two); NULL if there is none, or no memory. */
+struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t align);
+/* The block in use that starts at `address`, or NULL. */
+struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address);
+/* Gives `b` back. If its region is now free as a whole, returns the block that spans it, for srv_ranges_remove();
+ * otherwise NULL. */
+struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b);
+/* Takes out a region that is free as a whole. */
+void srv_ranges_remove(struct srv_ranges *r, struct srv_block *whole);
+
+#endif

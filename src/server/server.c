@@ -1,0 +1,220 @@
+/*
+ * The server as a whole: the loop, the beginning, the end, and the lines it writes to server.log.
+ */
+#include "server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/result.h"
+
+/* How long a client that started us may take to say hello. */
+#define HELLO_BOUND_S 10
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("server");
+
+struct wire_enc srv_encoder(struct srv_server *s)
+{
+    struct wire_enc e;
+    wire_enc_init(&e, s->out, sizeof(s->out));
+    return e;
+}
+
+void srv_say(struct srv_server *s, const char *fmt, ...)
+{
+    char line[1024];
+    uint8_t packet[1200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    gm_info(&topic, "%s", line);
+    if (!s->has_link)
+        return;
+    /* A buffer of its own: lines are written while other packets are being encoded. */
+    const struct wire_link_log m = { line };
+    struct wire_enc e;
+    wire_enc_init(&e, packet, sizeof(packet));
+    wire_pack_link_log(&e, 0, &m);
+    srv_peer_send(&s->link, &e, NULL, 0);
+}
+
+static void on_terminate(uv_signal_t *handle, int number)
+{
+    (void)number;
+    srv_server_stop(GM_CONTAINER_OF(handle, struct srv_server, terminate), true);
+}
+
+/* What is charged, for people and tests. */
+static void on_dump(uv_signal_t *handle, int number)
+{
+    struct srv_server *s = GM_CONTAINER_OF(handle, struct srv_server, dump);
+    (void)number;
+    srv_say(s, "Sessions: %u, contexts: %u, executor %d", s->sessions_count, s->contexts_count,
+            (int)s->executor.process.pid);
+    for (unsigned q = 0; q < SRV_QUANTITIES; q++)
+        srv_say(s, "Charged %s: %llu", srv_quantity_name((enum srv_quantity)q),
+                (unsigned long long)s->account.used[q]);
+}
+
+int srv_server_init(struct srv_server *s, const char *device_name)
+{
+    memset(s, 0, sizeof(*s));
+    s->device_name = device_name;
+    s->limits = (struct srv_limits) { .share_pct = 100, .memory = UINT64_MAX };
+    gm_list_init(&s->sessions);
+    srv_account_init(&s->account, NULL);
+    s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    int r = srv_ranges_init(&s->windows, 1u << 30);
+    if (r == 0)
+        r = srv_ranges_add(&s->windows, SRV_WINDOWS_BASE, SRV_WINDOWS_END - SRV_WINDOWS_BASE);
+    if (r == 0)
+        r = uv_loop_init(&s->loop);
+    if (r < 0)
+        return r;
+    uv_signal_init(&s->loop, &s->terminate);
+    uv_signal_start(&s->terminate, on_terminate, SIGTERM);
+    uv_unref((uv_handle_t *)&s->terminate);
+    uv_signal_init(&s->loop, &s->dump);
+    uv_signal_start(&s->dump, on_dump, SIGUSR1);
+    uv_unref((uv_handle_t *)&s->dump);
+    signal(SIGPIPE, SIG_IGN);
+    srv_executor_init(&s->executor, s);
+    return 0;
+}
+
+void srv_server_ready(struct srv_server *s)
+{
+    s->account.limit[SRV_DEVICE_BYTES] = s->device.memory_total;
+    s->limits.memory = srv_limits_memory(s->limits.memory_text, 0, s->device.uuid.data);
+    if (!s->announced) {
+        s->announced = true;
+        srv_say(s, "Creating server context on device 0 (%s)", s->device.name);
+        srv_say(s, "CUDA MPS Server for Linux/Unix. Binary version: %u", SRV_CUDA_VERSION);
+        srv_say(s, "Active Threads Percentage set to %.1f", s->limits.share_pct);
+        srv_say(s, "Server Priority set to %d", s->limits.priority);
+        srv_say(s, "Server has started");
+        srv_link_ready(s);
+    }
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase == SRV_OPENING)
+            srv_session_offer(c);
+}
+
+void srv_server_failed(struct srv_server *s, int result, const char *reason)
+{
+    srv_say(s, "Server failed to start: %s", reason);
+    srv_link_failed(s, result, reason);
+    s->exit_status = 1;
+    s->stopping = true;
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase == SRV_OPENING)
+            srv_session_refuse(c, result, reason);
+    srv_server_check_end(s);
+}
+
+void srv_server_check_end(struct srv_server *s)
+{
+    if (!s->stopping || s->ended || !gm_list_empty(&s->sessions))
+        return;
+    s->ended = true;
+    srv_say(s, "Exiting");
+    s->has_link = false;
+    srv_peer_close(&s->link);
+    srv_executor_close(&s->executor);
+    uv_close((uv_handle_t *)&s->terminate, NULL);
+    uv_close((uv_handle_t *)&s->dump, NULL);
+}
+
+void srv_server_stop(struct srv_server *s, bool force)
+{
+    if (!s->stopping && !gm_list_empty(&s->sessions) && !force)
+        srv_say(s, "Waiting for current clients to finish");
+    s->stopping = true;
+    if (force) {
+        gm_list_for_each (c, &s->sessions, struct srv_session, link)
+            srv_session_drop(c);
+        srv_executor_close(&s->executor); /* nothing waits for its answers */
+    }
+    srv_server_check_end(s);
+}
+
+static int run(struct srv_server *s)
+{
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    srv_account_check_clear(&s->account);
+    srv_ranges_finish(&s->windows);
+    int r = uv_loop_close(&s->loop);
+    if (r < 0)
+        gm_error(&topic, "the loop ends with open handles");
+    return s->exit_status;
+}
+
+int srv_server_run_control(struct srv_server *s, int fd)
+{
+    int r = srv_peer_open(&s->link, &s->loop, fd, &srv_link_ops);
+    if (r < 0) {
+        gm_error(&topic, "control daemon's socket: %s", strerror(-r));
+        return 1;
+    }
+    s->has_link = true;
+    return run(s);
+}
+
+/* The hello of the one client we are for. 0 or -errno. */
+static int read_hello(int fd, struct tp_packet *p, struct wire_hello *hello)
+{
+    const struct timeval bound = { .tv_sec = HELLO_BOUND_S };
+    const struct wire_message_info *info = wire_message_info(WIRE_HELLO);
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound)) < 0)
+        return -errno;
+    int r = tp_recv(fd, p);
+    if (r <= 0)
+        return r == 0 ? -EPIPE : r;
+    struct wire_dec body = p->body;
+    bool good = p->header.type == WIRE_HELLO && p->fds_count == 0 && info->check(&body);
+    tp_packet_finish(p);
+    if (!good)
+        return -EBADMSG;
+    wire_get_hello(&p->body, hello);
+    return hello->version >= WIRE_VERSION && hello->protocol_min <= WIRE_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
+int srv_server_run_private(struct srv_server *s, int fd)
+{
+    static struct tp_packet packet;
+    struct wire_hello hello;
+    struct tp_peer peer = { 0 };
+
+    s->private_mode = true;
+    srv_executor_start(&s->executor); /* gets going while we listen */
+    int r = tp_peer(fd, &peer);
+    if (r == 0)
+        r = read_hello(fd, &packet, &hello);
+    if (r < 0) {
+        gm_warn(&topic, "hello of process %d: %s", (int)peer.pid, strerror(-r));
+        gm_close(fd);
+        s->exit_status = 1;
+    } else {
+        const struct srv_client client = {
+            .pid = (uint32_t)peer.pid,
+            .uid = peer.uid,
+            .gid = peer.gid,
+            .share_pct = hello.share_pct,
+            .priority = hello.priority,
+            .memory_limits = hello.memory_limits,
+            .command = hello.command,
+        };
+        srv_session_create(s, fd, &client);
+    }
+    srv_server_stop(s, false);
+    return run(s);
+}

@@ -1,0 +1,220 @@
+/*
+ * gmux-server: keeps sessions, their memory and their accounts, and watches over the executor that does the work. Runs
+ * no client's code and no device's. One thread, one event loop.
+ *
+ * A session belongs to one client process. Its life: opening (waiting for the executor and for the client to map its
+ * window), attached, failed (sticky error; the executor has forgotten it), draining (the client is gone, the executor
+ * has not yet let go), dead. session.c has the table of what a client may ask in which phase.
+ */
+#ifndef GMUX_SERVER_SERVER_H
+#define GMUX_SERVER_SERVER_H
+
+#include "base/list.h"
+#include "server/account.h"
+#include "server/executor.h"
+#include "server/memory.h"
+#include "server/peer.h"
+#include "server/ranges.h"
+#include "transport/session.h"
+
+/* Where windows lie: above what programs use by themselves, below where position-independent ones are loaded. */
+#define SRV_WINDOWS_BASE 0x400000000000u
+#define SRV_WINDOWS_END  0x540000000000u
+
+#define SRV_CLIENTS_MAX     512u
+#define SRV_CONTEXTS_MAX    64u /* of one session, as are the following */
+#define SRV_MODULES_MAX     1024u
+#define SRV_ALLOCATIONS_MAX 65536u
+#define SRV_MAPPINGS_MAX    4096u
+#define SRV_WINDOWS_MAX     16u /* the one it has and those it could not use */
+#define SRV_IMAGE_BYTES_MAX (1u << 30)
+#define SRV_PENDING_MAX     32u /* requests in the works before the session is not read any more */
+#define SRV_CUDA_VERSION    13000u
+
+enum srv_phase {
+    SRV_OPENING,   /* the client has not been offered its session yet */
+    SRV_OFFERED,   /* it has; it maps the window or asks for another */
+    SRV_ATTACHING, /* the executor makes room for it */
+    SRV_ATTACHED,
+    SRV_FAILED,
+    SRV_DRAINING,
+};
+
+struct srv_context {
+    struct gm_list link;
+    struct srv_charge charge;
+    uint32_t id;
+};
+
+/* What the control daemon or the environment says about a client; 0, -1 and NULL where nothing is said. */
+struct srv_client {
+    uint32_t pid; /* as the control daemon sees it */
+    uint32_t uid;
+    uint32_t gid;
+    double share_pct;
+    int priority;
+    const char *memory_limits;
+    const char *command;
+};
+
+struct srv_session {
+    struct gm_list link; /* server->sessions */
+    struct srv_server *server;
+    struct srv_peer peer;
+    bool peer_closed; /* the loop has let go of it */
+    enum srv_phase phase;
+    int failed; /* sticky CUresult */
+
+    uint32_t id; /* the executor's name for it */
+    uint32_t pid;
+    uint32_t uid;
+    uint64_t pid_namespace;
+    double share_pct;  /* asked for by the client; 100 if not */
+    int priority;      /* asked for by the client; -1: not */
+    char *memory_text; /* asked for by the client; NULL: nothing */
+    double granted_pct;
+    int granted_priority;
+
+    struct tp_session shared;
+    int shared_fd;
+    uint64_t window_base;
+    uint64_t window_size;
+    struct srv_block *windows[SRV_WINDOWS_MAX]; /* the last one is in use */
+    unsigned windows_count;
+    struct srv_charge windows_charge[SRV_WINDOWS_MAX];
+
+    struct srv_account account;
+    struct srv_heap heaps[2]; /* device, host */
+    struct gm_list modules;
+    uint32_t next_module;
+    struct gm_list contexts;
+
+    unsigned pending; /* requests of the client not yet answered */
+    unsigned asks;    /* requests to the executor not yet answered */
+    bool in_executor; /* the executor knows it, or is being told */
+    bool removing;    /* the executor is being told to forget it */
+};
+
+struct srv_limits {
+    double share_pct;
+    int priority;
+    uint64_t memory; /* of each client; UINT64_MAX: none */
+    char memory_text[4097];
+};
+
+struct srv_server {
+    uv_loop_t loop;
+    uv_signal_t terminate;
+    uv_signal_t dump;
+    const char *device_name; /* of the back end */
+    bool private_mode;       /* one client, no control daemon */
+    bool stopping;           /* ends with the last session */
+    bool ended;
+    int exit_status;
+
+    struct srv_peer link; /* the control daemon */
+    bool has_link;
+
+    struct srv_executor executor;
+    struct srv_limits limits;
+    struct srv_account account;
+    struct srv_ranges windows;
+    struct gm_list sessions;
+    unsigned sessions_count;
+    unsigned contexts_count;
+    uint32_t next_session;
+    struct wire_device device; /* once the executor is ready; strings and bytes are in device_packet */
+    bool device_known;
+    bool announced;
+    uint8_t device_packet[4096];
+    uint8_t out[WIRE_PACKET_MAX]; /* for one packet being encoded */
+};
+
+/* --- server.c ------------------------------------------------------------------------------------------------ */
+
+/* Sets up an empty server. 0 or -errno. */
+GM_MUST_CHECK int srv_server_init(struct srv_server *s, const char *device_name);
+/* Serves the control daemon at the other end of `fd`, or one client that says hello there; takes `fd`. Runs until
+ * nothing is left to do. Exit status. */
+int srv_server_run_control(struct srv_server *s, int fd);
+int srv_server_run_private(struct srv_server *s, int fd);
+/* One line for server.log. */
+void srv_say(struct srv_server *s, const char *fmt, ...) GM_PRINTF(2, 3);
+/* The executor is ready (again): opens what waits. */
+void srv_server_ready(struct srv_server *s);
+/* There will be no executor. */
+void srv_server_failed(struct srv_server *s, int result, const char *reason);
+/* A session is gone: ends the server if that was what it waited for. */
+void srv_server_check_end(struct srv_server *s);
+/* Lets go of all sessions and ends. */
+void srv_server_stop(struct srv_server *s, bool force);
+/* Clears an encoder on the server's packet buffer. */
+struct wire_enc srv_encoder(struct srv_server *s);
+
+/* --- link.c: the control daemon ---------------------------------------------------------------------------------- */
+
+extern const struct srv_peer_ops srv_link_ops;
+void srv_link_ready(struct srv_server *s);
+void srv_link_failed(struct srv_server *s, int result, const char *reason);
+/* `context` 0: the process; state: enum wire_client_state. */
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t state);
+void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
+
+/* --- session.c --------------------------------------------------------------------------------------------------- */
+
+/* Takes `fd`. One that cannot be served is told so and ends by itself. */
+void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client);
+/* Offers the session to a client that waits for it. */
+void srv_session_offer(struct srv_session *c);
+/* The client gets `result` and a reason from whatever it does, and nothing of it runs any more. */
+void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why);
+/* The client was not yet attached and will not be. */
+void srv_session_refuse(struct srv_session *c, int result, const char *reason);
+/* Hangs up. */
+void srv_session_drop(struct srv_session *c);
+/* Frees it if nothing holds it any more. */
+void srv_session_check_end(struct srv_session *c);
+/* New limits hold for it. */
+void srv_session_limit(struct srv_session *c);
+/* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
+void srv_session_status(struct srv_session *c, uint64_t serial, int result);
+void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
+                        unsigned fds_count);
+/* Tells a new executor everything about it that the earlier one knew. */
+void srv_session_replay(struct srv_session *c);
+/* Work in flight on some stream: an executor that dies takes it along. */
+bool srv_session_is_busy(const struct srv_session *c);
+
+/* --- handlers of requests, in the file of their subject: NULL, or why the client is to be dropped --------------------- */
+
+const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p);
+
+/* --- context.c ------------------------------------------------------------------------------------------------------- */
+
+/* Closes those that the client left open. */
+void srv_contexts_end(struct srv_session *c);
+
+/* --- module.c --------------------------------------------------------------------------------------------------------- */
+
+void srv_modules_free(struct srv_session *c);
+/* Tells a new executor about them. */
+void srv_modules_replay(struct srv_session *c);
+
+/* --- limits.c ----------------------------------------------------------------------------------------------------------- */
+
+/* "0=1G,GPU-...=2G" for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
+ * well formed are ignored, as MPS does. */
+uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16]);
+/* Multiprocessors for a share: rounded down, to even numbers on bigger devices, at least one. */
+uint32_t srv_limits_multiprocessors(uint32_t total, double share_pct);
+/* "GPU-70f598bb-8246-94c4-2fd3-678326b63d17" */
+#define SRV_UUID_TEXT 41
+void srv_uuid_text(char out[SRV_UUID_TEXT], const uint8_t uuid[16]);
+
+#endif

@@ -1,0 +1,498 @@
+/*
+ * A session's life, and the table of what its client may ask when. The client is believed nothing: whatever it sends
+ * that it may not ends the connection, with one line in the log.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "server/server.h"
+#include "transport/memfd.h"
+
+static const struct srv_peer_ops session_ops;
+
+/* --- answers --------------------------------------------------------------------------------------------------- */
+
+static void update_pause(struct srv_session *c)
+{
+    srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX);
+}
+
+void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
+                        unsigned fds_count)
+{
+    c->pending--;
+    if (serial != 0)
+        srv_peer_send(&c->peer, e, fds, fds_count);
+    update_pause(c);
+}
+
+void srv_session_status(struct srv_session *c, uint64_t serial, int result)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_status m = { result };
+    wire_pack_status(&e, serial, &m);
+    srv_session_answer(c, serial, &e, NULL, 0);
+}
+
+/* --- windows ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t window_size_for(const struct srv_server *s, const struct srv_session *c)
+{
+    uint64_t device = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
+    uint64_t half = 1u << 30;
+    /* Twice what may be allocated, so that holes do not matter. */
+    while (half < 2 * device && half < SRV_WINDOWS_END - SRV_WINDOWS_BASE)
+        half *= 2;
+    return 2 * half;
+}
+
+/* Adds a window to those the session holds and makes it the one in use. */
+static int take_window(struct srv_session *c)
+{
+    struct srv_server *s = c->server;
+    if (c->windows_count == SRV_WINDOWS_MAX)
+        return -ENOSPC;
+    struct srv_charge *charge = &c->windows_charge[c->windows_count];
+    if (srv_charge(charge, &c->account, SRV_WINDOWS, 1) < 0)
+        return -EDQUOT;
+    struct srv_block *b = srv_ranges_alloc(&s->windows, c->window_size, c->window_size);
+    if (!b) {
+        srv_charge_release(charge);
+        return -ENOMEM;
+    }
+    c->windows[c->windows_count++] = b;
+    c->window_base = b->address;
+    return 0;
+}
+
+static void free_windows(struct srv_session *c)
+{
+    for (unsigned i = 0; i < c->windows_count; i++) {
+        srv_ranges_free(&c->server->windows, c->windows[i]);
+        srv_charge_release(&c->windows_charge[i]);
+    }
+    c->windows_count = 0;
+}
+
+/* --- beginning ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t namespace_of(uint32_t pid)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%u/ns/pid", pid);
+    return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static void read_client(struct srv_session *c, const struct srv_client *client)
+{
+    c->pid = client->pid;
+    c->uid = client->uid;
+    c->pid_namespace = namespace_of(client->pid);
+    c->share_pct = client->share_pct > 0 && client->share_pct <= 100 ? client->share_pct : 100;
+    c->priority = client->priority == 0 || client->priority == 1 ? client->priority : -1;
+    c->memory_text = client->memory_limits && *client->memory_limits ? strdup(client->memory_limits) : NULL;
+}
+
+void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client)
+{
+    struct srv_session *c = calloc(1, sizeof(*c));
+    if (!c) {
+        gm_close(fd);
+        return;
+    }
+    c->server = s;
+    c->id = ++s->next_session;
+    c->shared_fd = -1;
+    c->heaps[0].fd = -1;
+    c->heaps[1].fd = -1;
+    c->phase = SRV_OPENING;
+    gm_list_init(&c->modules);
+    gm_list_init(&c->contexts);
+    srv_account_init(&c->account, &s->account);
+    c->account.limit[SRV_ALLOCATIONS] = SRV_ALLOCATIONS_MAX;
+    c->account.limit[SRV_MAPPINGS] = SRV_MAPPINGS_MAX;
+    c->account.limit[SRV_MODULES] = SRV_MODULES_MAX;
+    c->account.limit[SRV_IMAGE_BYTES] = SRV_IMAGE_BYTES_MAX;
+    c->account.limit[SRV_CONTEXTS] = SRV_CONTEXTS_MAX;
+    c->account.limit[SRV_WINDOWS] = SRV_WINDOWS_MAX;
+    read_client(c, client);
+    int r = srv_peer_open(&c->peer, &s->loop, fd, &session_ops);
+    if (r < 0) {
+        srv_say(s, "Client {PID: %u, Context ID: 0} cannot be served: %s", c->pid, strerror(-r));
+        free(c->memory_text);
+        free(c);
+        return;
+    }
+    gm_list_append(&s->sessions, &c->link);
+    s->sessions_count++;
+    srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
+    if (s->sessions_count > SRV_CLIENTS_MAX) {
+        srv_say(s, "Failed to accept new client. Maximum number of clients (%u) reached.", SRV_CLIENTS_MAX);
+        srv_session_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "too many clients");
+        return;
+    }
+    srv_say(s, "Client {PID: %u, Context ID: 0} connected", c->pid);
+    srv_link_client_state(c, 0, WIRE_CLIENT_STATE_CONNECTED);
+    if (s->device_known && s->executor.state == SRV_EXECUTOR_READY)
+        srv_session_offer(c);
+}
+
+/* Shares and limits that follow from what server and client say. */
+static void set_limits(struct srv_session *c)
+{
+    const struct srv_server *s = c->server;
+    c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
+    c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
+    uint64_t asked = srv_limits_memory(c->memory_text, 0, s->device.uuid.data);
+    c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(s->limits.memory, asked);
+    if (c->shared.control)
+        atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
+                              memory_order_relaxed);
+}
+
+static int make_area(struct srv_heap *h, struct srv_session *c, const char *name, uint64_t base,
+                     enum srv_quantity quantity)
+{
+    h->fd = tp_memfd_create(name, c->window_size / 2);
+    return h->fd < 0 ? h->fd : srv_heap_init(h, c, base, c->window_size / 2, quantity);
+}
+
+/* Session memory, window, areas. 0 or -errno. */
+static int make_memory(struct srv_session *c)
+{
+    set_limits(c);
+    c->window_size = window_size_for(c->server, c);
+    c->shared_fd = tp_session_create();
+    int r = c->shared_fd < 0 ? c->shared_fd : tp_session_attach(&c->shared, c->shared_fd, TP_SESSION_SIZE);
+    if (r == 0)
+        r = take_window(c);
+    if (r == 0)
+        r = make_area(&c->heaps[0], c, "gmux-device", c->window_base, SRV_DEVICE_BYTES);
+    if (r == 0)
+        r = make_area(&c->heaps[1], c, "gmux-host", c->window_base + c->window_size / 2, SRV_HOST_BYTES);
+    if (r == 0)
+        set_limits(c);
+    return r;
+}
+
+static void send_offer(struct srv_session *c)
+{
+    struct srv_server *s = c->server;
+    struct wire_enc list;
+    struct wire_device d = s->device;
+    uint8_t encoded[4096];
+
+    d.multiprocessors_granted = srv_limits_multiprocessors(d.multiprocessors, c->granted_pct);
+    wire_enc_init(&list, encoded, sizeof(encoded));
+    wire_put_device(&list, &d);
+    const struct wire_session_open m = {
+        .version = WIRE_VERSION,
+        .features = 0,
+        .window_base = c->window_base,
+        .window_size = c->window_size,
+        .session_size = TP_SESSION_SIZE,
+        .memory_limit = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], d.memory_total),
+        .share_pct = c->granted_pct,
+        .server_pid = (uint32_t)getpid(),
+        .driver_version = SRV_CUDA_VERSION,
+        .device_count = 1,
+        .devices = { encoded, (uint32_t)list.size },
+    };
+    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_session_open(&e, 0, &m);
+    srv_peer_send(&c->peer, &e, fds, GM_ARRAY_LEN(fds));
+}
+
+void srv_session_offer(struct srv_session *c)
+{
+    int r = make_memory(c);
+    if (r < 0) {
+        char reason[128];
+        snprintf(reason, sizeof(reason), "no memory for another session: %s", strerror(-r));
+        srv_session_refuse(c, GM_CUDA_OUT_OF_MEMORY, reason);
+        return;
+    }
+    c->phase = SRV_OFFERED;
+    send_offer(c);
+}
+
+static const char *on_window_busy(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_session_window_busy m;
+    wire_get_session_window_busy(&p->body, &m);
+    c->pending--;
+    if (m.window_base != c->window_base)
+        return "a complaint about a window that it was not offered";
+    int r = take_window(c); /* keeps the others, so as not to be offered them again */
+    if (r == 0)
+        r = srv_heap_move(&c->heaps[0], c->window_base);
+    if (r == 0)
+        r = srv_heap_move(&c->heaps[1], c->window_base + c->window_size / 2);
+    if (r < 0)
+        srv_session_refuse(c, GM_CUDA_OUT_OF_MEMORY, "no free range of addresses");
+    else
+        send_offer(c);
+    return NULL;
+}
+
+struct ready_op {
+    struct srv_session *session;
+    uint64_t serial;
+};
+
+static void on_client_added(void *arg, int result, struct tp_packet *answer)
+{
+    struct ready_op *op = arg;
+    struct srv_session *c = op->session;
+    (void)answer;
+    if (c->phase == SRV_ATTACHING) {
+        if (result == 0) {
+            c->phase = SRV_ATTACHED;
+            srv_say(c->server, "Creating worker thread for client {PID: %u, Context ID: 0}", c->pid);
+        } else {
+            c->in_executor = false;
+            c->phase = SRV_FAILED;
+            c->failed = result;
+            tp_session_fail(&c->shared, (uint32_t)result, 0);
+        }
+    }
+    srv_session_status(c, op->serial, result);
+    free(op);
+}
+
+/* A packet with everything a new executor has to know of the client itself. */
+static struct wire_enc encode_client(struct srv_session *c, bool resumed)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_client_add m = {
+        .client = c->id,
+        .pid = c->pid,
+        .window_base = c->window_base,
+        .window_size = c->window_size,
+        .session_size = TP_SESSION_SIZE,
+        .share_pct = c->granted_pct,
+        .priority = c->granted_priority,
+        .resumed = resumed,
+    };
+    wire_pack_engine_client_add(&e, 0, &m);
+    return e;
+}
+
+static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
+{
+    struct ready_op *op = calloc(1, sizeof(*op));
+    if (!op)
+        return "no memory";
+    *op = (struct ready_op) { c, p->header.serial };
+    c->phase = SRV_ATTACHING;
+    c->in_executor = true;
+    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    struct wire_enc e = encode_client(c, false);
+    srv_executor_ask(&c->server->executor, c, &e, fds, GM_ARRAY_LEN(fds), on_client_added, op);
+    return NULL;
+}
+
+/* --- in the middle ------------------------------------------------------------------------------------------------ */
+
+static struct wire_enc encode_set(struct srv_session *c)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_client_set m = { c->id, c->granted_pct, c->granted_priority };
+    wire_pack_engine_client_set(&e, 0, &m);
+    return e;
+}
+
+static void on_limited(void *arg, int result, struct tp_packet *answer)
+{
+    (void)arg; /* a client that the executor lost meanwhile gets the share with its replay */
+    (void)result;
+    (void)answer;
+}
+
+void srv_session_limit(struct srv_session *c)
+{
+    set_limits(c);
+    if (!c->in_executor || c->phase != SRV_ATTACHED)
+        return;
+    struct wire_enc e = encode_set(c);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_limited, c);
+}
+
+void srv_session_replay(struct srv_session *c)
+{
+    struct srv_executor *x = &c->server->executor;
+    if (!c->in_executor || c->phase != SRV_ATTACHED)
+        return; /* one being attached asks by itself */
+    atomic_fetch_add_explicit(&c->shared.control->generation, 1, memory_order_release);
+    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    struct wire_enc e = encode_client(c, true);
+    srv_executor_repeat(x, c, &e, fds, GM_ARRAY_LEN(fds));
+    srv_heap_replay(&c->heaps[0]);
+    srv_heap_replay(&c->heaps[1]);
+    srv_modules_replay(c);
+    e = encode_set(c); /* from here on its ring is read */
+    srv_executor_repeat(x, c, &e, NULL, 0);
+}
+
+bool srv_session_is_busy(const struct srv_session *c)
+{
+    for (uint32_t i = 0; c->shared.control && i < c->shared.streams_count; i++) {
+        const struct tp_stream_slot *slot = &c->shared.streams[i];
+        if (atomic_load_explicit(&slot->accepted, memory_order_acquire) !=
+            atomic_load_explicit(&slot->completed.value, memory_order_acquire))
+            return true;
+    }
+    return false;
+}
+
+/* --- ending --------------------------------------------------------------------------------------------------------- */
+
+static void on_removed(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_session *c = arg;
+    (void)result;
+    (void)answer;
+    c->in_executor = false;
+}
+
+static void remove_from_executor(struct srv_session *c)
+{
+    if (!c->in_executor || c->removing)
+        return;
+    c->removing = true;
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_client_remove m = { c->id };
+    wire_pack_engine_client_remove(&e, 0, &m);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_removed, c);
+}
+
+void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why)
+{
+    if (c->failed || c->phase == SRV_DRAINING)
+        return;
+    srv_say(c->server, "Client {PID: %u, Context ID: 0} gets error %d: %s", c->pid, result, why);
+    c->failed = result;
+    c->phase = SRV_FAILED;
+    if (c->shared.control)
+        tp_session_fail(&c->shared, (uint32_t)result, address);
+    /* The executor lets the waiters go once nothing of the client runs; where it does not know the client, we do. */
+    if (c->in_executor)
+        remove_from_executor(c);
+    else if (c->shared.control)
+        tp_session_release_waiters(&c->shared);
+}
+
+void srv_session_refuse(struct srv_session *c, int result, const char *reason)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_session_failed m = { result, reason };
+    wire_pack_session_failed(&e, 0, &m);
+    srv_peer_send(&c->peer, &e, NULL, 0);
+    srv_session_drop(c);
+}
+
+void srv_session_drop(struct srv_session *c)
+{
+    if (c->phase == SRV_DRAINING)
+        return;
+    c->phase = SRV_DRAINING;
+    srv_peer_close(&c->peer);
+    srv_contexts_end(c);
+    srv_say(c->server, "Client process %u disconnected", c->pid);
+    srv_link_client_state(c, 0, WIRE_CLIENT_STATE_EXITED);
+    remove_from_executor(c);
+}
+
+static void session_destroy(struct srv_session *c)
+{
+    struct srv_server *s = c->server;
+    srv_modules_free(c);
+    srv_heap_finish(&c->heaps[0]);
+    srv_heap_finish(&c->heaps[1]);
+    srv_contexts_end(c);
+    free_windows(c);
+    tp_session_detach(&c->shared);
+    gm_close(c->shared_fd);
+    gm_close(c->heaps[0].fd);
+    gm_close(c->heaps[1].fd);
+    srv_account_check_clear(&c->account);
+    free(c->memory_text);
+    gm_list_remove(&c->link);
+    s->sessions_count--;
+    free(c);
+    srv_server_check_end(s);
+}
+
+void srv_session_check_end(struct srv_session *c)
+{
+    if (c->phase == SRV_DRAINING && c->peer_closed && c->asks == 0 && !c->in_executor)
+        session_destroy(c);
+}
+
+/* --- what a client may ask, and when ------------------------------------------------------------------------------------ */
+
+#define IN(phase) (1u << (phase))
+#define OPEN      (IN(SRV_ATTACHED) | IN(SRV_FAILED))
+
+static const struct request_rule {
+    unsigned phases;
+    bool answered; /* needs a serial to answer to */
+    const char *(*handle)(struct srv_session *c, struct tp_packet *p);
+} rules[] = {
+    [WIRE_SESSION_WINDOW_BUSY] = { IN(SRV_OFFERED), false, on_window_busy },
+    [WIRE_SESSION_READY] = { IN(SRV_OFFERED), false, on_session_ready },
+    [WIRE_CONTEXT_OPEN] = { OPEN, true, srv_on_context_open },
+    [WIRE_CONTEXT_CLOSE] = { OPEN, false, srv_on_context_close },
+    [WIRE_MEMORY_ALLOC] = { OPEN, true, srv_on_memory_alloc },
+    [WIRE_MEMORY_FREE] = { OPEN, false, srv_on_memory_free },
+    [WIRE_MEMORY_INFO] = { OPEN, true, srv_on_memory_info },
+    [WIRE_MODULE_LOAD] = { OPEN, true, srv_on_module_load },
+    [WIRE_MODULE_UNLOAD] = { OPEN, false, srv_on_module_unload },
+};
+
+static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
+{
+    struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
+    unsigned type = packet->header.type;
+    if (type >= GM_ARRAY_LEN(rules) || !rules[type].handle)
+        return "a message that no client sends";
+    if (!(rules[type].phases & IN(c->phase)))
+        return "a message out of place";
+    if (rules[type].answered && packet->header.serial == 0)
+        return "a question without a serial";
+    c->pending++;
+    const char *why = rules[type].handle(c, packet);
+    update_pause(c);
+    return why;
+}
+
+static void on_gone(struct srv_peer *p, bool broke, const char *why)
+{
+    struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
+    if (broke)
+        srv_say(c->server, "Dropping client {PID: %u, Context ID: 0} of user %u: %s", c->pid, c->uid, why);
+    srv_session_drop(c);
+}
+
+static void on_peer_closed(struct srv_peer *p)
+{
+    struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
+    c->peer_closed = true;
+    srv_session_check_end(c);
+}
+
+static const struct srv_peer_ops session_ops = {
+    .sender = WIRE_CLIENT,
+    .queue_bytes_max = 2u << 20,
+    .packet = on_packet,
+    .gone = on_gone,
+    .closed = on_peer_closed,
+};

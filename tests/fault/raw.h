@@ -1,0 +1,89 @@
+/*
+ * A client and a control daemon that say whatever a test wants them to say: raw messages on the sockets, raw records
+ * in the ring. For tests of what server and executor do with peers that are hostile, or that die.
+ *
+ * Functions that cannot fail in a healthy system end the test with a message.
+ */
+#ifndef GMUX_TESTS_RAW_H
+#define GMUX_TESTS_RAW_H
+
+#include <sys/types.h>
+
+#include "transport/ring.h"
+#include "transport/session.h"
+#include "transport/sock.h"
+
+/* A gmux-server whose control daemon the test is. */
+struct raw_server {
+    pid_t pid;
+    int link;
+    struct tp_packet *packet;
+    char log[65536]; /* its link_log lines since the start, or the last ones */
+    size_t log_size;
+    unsigned connected; /* processes, from link_client_state */
+    unsigned faults;
+};
+
+struct raw_client {
+    int fd;
+    struct tp_packet *packet;
+    uint64_t serial;
+    struct tp_session shared;
+    struct tp_ring ring;
+    int fds[3];
+    uint64_t window_base;
+    uint64_t window_size;
+    uint8_t *device; /* the areas, mapped at the window */
+    uint8_t *host;
+    uint64_t seq[TP_STREAMS];
+};
+
+#define RAW_CHECK(cond)                                                                                              \
+    do {                                                                                                             \
+        if (!(cond))                                                                                                 \
+            raw_die(__FILE__, __LINE__, #cond);                                                                      \
+    } while (0)
+GM_NORETURN void raw_die(const char *file, int line, const char *what);
+
+/* Starts the server of the build tree and waits until it is ready. */
+void raw_server_start(struct raw_server *s, const char *device);
+/* Reads what the server has said so far, or waits up to `ms` for the next message. True if there was one. */
+bool raw_server_read(struct raw_server *s, int ms);
+/* Reads until the log holds `text`; false after 20 s. */
+bool raw_server_says(struct raw_server *s, const char *text);
+/* Reads until all clients have gone. */
+void raw_server_drain(struct raw_server *s);
+void raw_server_forget_log(struct raw_server *s);
+/* Orderly shutdown; checks that it ends by itself with status 0. */
+void raw_server_stop(struct raw_server *s);
+/* Hands a fresh connection to the server as a client of `pid`; returns the client's end. */
+int raw_server_connect(struct raw_server *s, uint32_t pid);
+/* A question to the server's books: everything charged, all quantities summed; and open descriptors. */
+uint64_t raw_server_charged(struct raw_server *s);
+pid_t raw_server_executor(struct raw_server *s);
+unsigned raw_descriptors(pid_t pid);
+/* Resident bytes of a process that it shares with nobody, and proportional ones. */
+uint64_t raw_private_bytes(pid_t pid);
+
+/* Takes the offered session: maps window and ring, says that it is ready. */
+void raw_client_open(struct raw_client *c, int fd);
+/* Lets everything go. Unsent things stay unsent. */
+void raw_client_close(struct raw_client *c);
+/* Sends and waits for the answer with this serial; its packet is in c->packet. */
+void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds, unsigned fds_count);
+uint64_t raw_alloc(struct raw_client *c, uint64_t size, uint32_t kind, int *result);
+int raw_free(struct raw_client *c, uint64_t address);
+uint64_t raw_memory_free(struct raw_client *c);
+/* Loads PTX text; the module's number, 0 if that failed. */
+uint32_t raw_load(struct raw_client *c, const char *ptx, int *result);
+int raw_unload(struct raw_client *c, uint32_t module);
+
+/* Appends a record to a stream; fills in op, size, stream and the next sequence number, which is returned. */
+uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *record, size_t size, const void *tail,
+                  size_t tail_size);
+uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value, uint64_t elements);
+/* Waits until the stream has completed `seq`: 0, or the sticky error, -ETIMEDOUT after 20 s. */
+int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq);
+int raw_error(const struct raw_client *c);
+
+#endif
