@@ -8,7 +8,8 @@ and ends with status 1, leaving the output alone.
 import pathlib
 import sys
 
-from gmuxgen import cudaheader, cudaspec, dispatch, messages, spec, trace
+from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, samples, spec,
+                     trace, typedefs)
 
 # What -> (reader of the specification, writer)
 OUTPUTS = {
@@ -23,6 +24,11 @@ OUTPUTS = {
     "errors.c": (cudaspec.parse, dispatch.errors),
     "trace.c": (cudaspec.parse, trace.table),
     "libcuda.map": (cudaspec.parse, dispatch.version_script),
+    "cudaTypedefs.h": (cudaspec.parse, typedefs.header),
+    "parity.c": (cudaspec.parse, parity.source),
+    "api-coverage.md": (cudaspec.parse, coverage.page),
+    "wire.dict": (spec.parse, dictionary.entries),
+    "samples.c": (spec.parse, samples.source),
 }
 
 

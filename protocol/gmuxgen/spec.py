@@ -11,6 +11,8 @@ class SpecError(Exception):
 
 SCALARS = {"u32": ("uint32_t", 4), "u64": ("uint64_t", 8), "i32": ("int32_t", 4), "f64": ("double", 8)}
 PARTIES = {"client", "control", "server", "executor", "ui"}
+HEADER_BYTES = 16   # struct wire_header
+PACKET_MAX = 65536  # WIRE_PACKET_MAX of wire/codec.h
 FDS_MAX = 4  # TP_FDS_MAX of transport/sock.h
 PHASES = {"opening": 1, "open": 2, "any": 3}
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -171,7 +173,22 @@ def parse(path, text):
                 fail(f.line, f"struct {f.element} must be defined before it is used in a struct")
         if item.kind == "record":
             check_layout(path, item)
+        if item.kind == "message" and HEADER_BYTES + largest(item, structs) > PACKET_MAX:
+            fail(item.line, f"message {item.name} can be larger than a packet: {largest(item, structs)} bytes")
     return Spec(version, items)
+
+
+def largest(item, structs):
+    """The most bytes that an item's fields can take."""
+    size = 0
+    for f in item.fields:
+        if f.type in SCALARS:
+            size += SCALARS[f.type][1]
+        elif f.type == "list":
+            size += 4 + f.max * largest(structs[f.element], structs)
+        else:
+            size += 4 + f.max + (f.type == "str")
+    return size
 
 
 def check_layout(path, item):

@@ -1,0 +1,152 @@
+/*
+ * The table of UI commands, and what is common to all: receiving, permission, reply, log.
+ */
+#include "control/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "control/daemon.h"
+
+#define REPLY_BYTES 32768 /* of one ui_reply */
+
+const struct ctl_command ctl_commands[] = {
+    { "get_server_list", "", "prints the process id of each server", 0, ctl_cmd_get_server_list },
+    { "get_server_status", "SERVER", "prints INITIALIZING or ACTIVE", 0, ctl_cmd_get_server_status },
+    { "start_server", "-uid USER", "starts a server for a user", CTL_CHANGES, ctl_cmd_start_server },
+    { "shutdown_server", "SERVER [-f]", "ends a server once its clients have left; with -f at once", CTL_CHANGES,
+      ctl_cmd_shutdown_server },
+    { "get_client_list", "SERVER", "prints the process id of each client of a server", 0, ctl_cmd_get_client_list },
+    { "get_device_client_list", "[SERVER]", "prints devices and who uses them, as process id and context", 0,
+      ctl_cmd_get_device_client_list },
+    { "ps", "[-p SERVER]", "prints a table of clients", 0, ctl_cmd_ps },
+    { "terminate_client", "SERVER CLIENT", "takes the device away from a client; prints 0 or a CUDA error",
+      CTL_CHANGES, ctl_cmd_terminate_client },
+    { "device_query", "[SERVER] [--csv]", "prints the devices that servers offer", 0, ctl_cmd_device_query },
+    { "quit", "[-t SECONDS]",
+      "ends servers, once their clients have left, and the daemon; with -t servers are forced after that time",
+      CTL_CHANGES, ctl_cmd_quit },
+    { "get_default_active_thread_percentage", "", "prints the share for servers to come", 0,
+      ctl_cmd_get_default_share },
+    { "set_default_active_thread_percentage", "PERCENTAGE", "sets and prints it", CTL_CHANGES,
+      ctl_cmd_set_default_share },
+    { "get_active_thread_percentage", "SERVER", "prints the share that each client of a server may use", 0,
+      ctl_cmd_get_share },
+    { "set_active_thread_percentage", "SERVER PERCENTAGE", "sets and prints it", CTL_CHANGES, ctl_cmd_set_share },
+    { "get_default_device_pinned_mem_limit", "DEVICE", "prints the device memory limit for servers to come", 0,
+      ctl_cmd_get_default_memory },
+    { "set_default_device_pinned_mem_limit", "DEVICE SIZE", "sets it: 2G, 800M", CTL_CHANGES,
+      ctl_cmd_set_default_memory },
+    { "get_device_pinned_mem_limit", "SERVER DEVICE", "prints the device memory limit of each client of a server", 0,
+      ctl_cmd_get_memory },
+    { "set_device_pinned_mem_limit", "SERVER DEVICE SIZE", "sets it", CTL_CHANGES, ctl_cmd_set_memory },
+    { "get_default_client_priority", "", "prints 0 (normal) or 1 (below normal)", 0, ctl_cmd_get_default_priority },
+    { "set_default_client_priority", "PRIORITY", "sets it, for servers to come", CTL_CHANGES,
+      ctl_cmd_set_default_priority },
+    { NULL, NULL, NULL, 0, NULL },
+};
+
+const struct ctl_command *ctl_command_find(const char *name)
+{
+    for (const struct ctl_command *c = ctl_commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+void ctl_reply(struct ctl_request *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    ctl_text_vadd(&r->reply, fmt, ap);
+    va_end(ap);
+}
+
+void ctl_request_keep(struct ctl_request *r)
+{
+    r->kept = true;
+}
+
+void ctl_request_orphan(struct ctl_request *r)
+{
+    r->conn = NULL;
+}
+
+static void log_reply(struct ctl_daemon *d, const struct ctl_text *t)
+{
+    const char *p = t->data;
+    const char *end = p + t->size;
+    while (p < end) {
+        size_t n = strcspn(p, "\n");
+        if (n)
+            ctl_log(d, "%.*s", (int)n, p);
+        p += n + 1;
+    }
+}
+
+static void send_reply(struct ctl_conn *c, const struct ctl_text *t)
+{
+    static uint8_t buffer[REPLY_BYTES + 64];
+    size_t sent = 0;
+    do {
+        size_t n = GM_MIN(t->size - sent, (size_t)REPLY_BYTES);
+        struct wire_ui_reply m = { .last = sent + n == t->size, .text = { n ? t->data + sent : "", (uint32_t)n } };
+        struct wire_enc e;
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_ui_reply(&e, 0, &m);
+        if (ctl_channel_send(c->channel, &e, -1) < 0) {
+            ctl_conn_drop(c, "it does not read the answers to its commands");
+            return;
+        }
+        sent += n;
+    } while (sent < t->size);
+}
+
+void ctl_request_finish(struct ctl_request *r)
+{
+    struct ctl_conn *c = r->conn;
+    if (r->reply.size)
+        log_reply(r->daemon, &r->reply);
+    if (c) {
+        c->request = NULL;
+        send_reply(c, &r->reply);
+    }
+    ctl_timer_close(r->timer);
+    ctl_text_finish(&r->reply);
+    free(r);
+}
+
+static bool may_change(const struct ctl_conn *c)
+{
+    return c->peer.uid == 0 || c->peer.uid == c->daemon->uid;
+}
+
+void ctl_command_received(struct ctl_conn *c, const char *line)
+{
+    struct ctl_daemon *d = c->daemon;
+    if (may_change(c))
+        ctl_log(d, "Cmd:%s", line);
+    else
+        ctl_log_stranger(d, "Cmd:%s", line);
+
+    struct ctl_request *r = calloc(1, sizeof(*r));
+    if (!r || !ctl_words_parse(&r->words, line)) {
+        free(r);
+        ctl_conn_drop(c, "command that cannot be kept");
+        return;
+    }
+    gm_list_init(&r->link);
+    r->daemon = d;
+    r->conn = c;
+    c->request = r;
+    const char *name = ctl_words_at(&r->words, 0);
+    const struct ctl_command *command = ctl_command_find(name);
+    if (!command)
+        ctl_reply(r, "Unknown command \"%s\"\n", name);
+    else if ((command->flags & CTL_CHANGES) && !may_change(c))
+        ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)d->uid, name);
+    else
+        command->exec(r);
+    if (!r->kept)
+        ctl_request_finish(r);
+}

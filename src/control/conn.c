@@ -1,0 +1,233 @@
+/*
+ * Accepted connections, as long as they are the daemon's: until a client has been handed to its server, or a UI has
+ * left. The first message says what the peer is. Whoever says something else, something malformed, or nothing, is
+ * dropped with a line in the log.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "control/command.h"
+#include "control/daemon.h"
+
+#define SWEEP_MS       1000
+#define ACCEPT_BURST   32
+#define RESULT_VERSION 803 /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
+
+void ctl_conn_close(struct ctl_conn *c)
+{
+    if (c->phase == CTL_CONN_UI)
+        ctl_log(c->daemon, "UI closed");
+    if (c->request)
+        ctl_request_orphan(c->request);
+    ctl_channel_close(c->channel);
+    gm_list_remove(&c->link);
+    gm_list_remove(&c->waiting);
+    c->daemon->conns_count--;
+    free(c);
+}
+
+void ctl_conn_drop(struct ctl_conn *c, const char *reason)
+{
+    ctl_log_stranger(c->daemon, "Dropping connection of process %d, user %u: %s", (int)c->peer.pid,
+                     (unsigned)c->peer.uid, reason);
+    ctl_conn_close(c);
+}
+
+void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason)
+{
+    uint8_t buffer[1024];
+    struct wire_enc e;
+    char text[513];
+    ctl_log_stranger(c->daemon, "Refusing client %d from user %u: %s (error %d)", (int)c->peer.pid,
+                     (unsigned)c->peer.uid, reason, result);
+    snprintf(text, sizeof(text), "%s", reason);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_refused(&e, 0, &(struct wire_refused) { .result = result, .reason = text });
+    int r = ctl_channel_send(c->channel, &e, -1);
+    (void)r; /* it has left: nothing to tell it */
+    ctl_conn_close(c);
+}
+
+int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link, const struct wire_enc *e)
+{
+    int r = ctl_channel_hand_over(link, e, c->channel);
+    if (r == 0) {
+        c->channel = NULL;
+        ctl_conn_close(c);
+    }
+    return r;
+}
+
+static void hello(struct ctl_conn *c, struct tp_packet *p)
+{
+    struct wire_hello m;
+    wire_get_hello(&p->body, &m);
+    if (!wire_dec_finish(&p->body) || p->fds_count) {
+        ctl_conn_drop(c, "malformed hello");
+        return;
+    }
+    if (!(m.share_pct >= 0 && m.share_pct <= 100) || m.priority < -1 || m.priority > 1) {
+        ctl_conn_drop(c, "impossible limits in hello");
+        return;
+    }
+    c->phase = CTL_CONN_WAITING;
+    c->share_pct = m.share_pct;
+    c->priority = m.priority;
+    snprintf(c->memory_limits, sizeof(c->memory_limits), "%s", m.memory_limits);
+    snprintf(c->command, sizeof(c->command), "%s", m.command);
+    ctl_text_clean(c->command);
+    if (m.protocol_min > WIRE_VERSION || m.version < WIRE_VERSION) {
+        char text[128];
+        snprintf(text, sizeof(text), "it speaks protocol version %u, this daemon %u: update the older one", m.version,
+                 (unsigned)WIRE_VERSION);
+        ctl_conn_refuse(c, RESULT_VERSION, text);
+        return;
+    }
+    ctl_queue_admit(c);
+}
+
+static void ui_command(struct ctl_conn *c, struct tp_packet *p)
+{
+    struct wire_ui_command m;
+    wire_get_ui_command(&p->body, &m);
+    if (!wire_dec_finish(&p->body) || p->fds_count) {
+        ctl_conn_drop(c, "malformed command");
+        return;
+    }
+    if (c->request) {
+        ctl_conn_drop(c, "command before the answer to the last one");
+        return;
+    }
+    if (c->phase == CTL_CONN_NEW) {
+        c->phase = CTL_CONN_UI;
+        ctl_log(c->daemon, "NEW UI");
+    }
+    ctl_command_received(c, m.line);
+}
+
+/* What a connection may send, by phase; everything else ends it. */
+static const struct {
+    enum ctl_conn_phase phase;
+    unsigned type;
+    bool unprivileged_only;
+    void (*handle)(struct ctl_conn *c, struct tp_packet *p);
+} allowed[] = {
+    { CTL_CONN_NEW, WIRE_HELLO, true, hello },
+    { CTL_CONN_NEW, WIRE_UI_COMMAND, false, ui_command },
+    { CTL_CONN_UI, WIRE_UI_COMMAND, false, ui_command },
+};
+
+static void on_packet(void *owner, struct tp_packet *p)
+{
+    struct ctl_conn *c = owner;
+    for (size_t i = 0; i < GM_ARRAY_LEN(allowed); i++) {
+        if (allowed[i].phase != c->phase || allowed[i].type != p->header.type ||
+            (allowed[i].unprivileged_only && c->privileged))
+            continue;
+        allowed[i].handle(c, p);
+        return;
+    }
+    const struct wire_message_info *info = wire_message_info(p->header.type);
+    char text[96];
+    snprintf(text, sizeof(text), "unexpected message %u (%s)", p->header.type, info ? info->name : "unknown");
+    ctl_conn_drop(c, text);
+}
+
+static void on_gone(void *owner, int error)
+{
+    struct ctl_conn *c = owner;
+    if (error == -EBADMSG) {
+        ctl_conn_drop(c, "malformed message");
+    } else if (c->phase == CTL_CONN_NEW) {
+        /* Connected and left without a word: somebody looked whether we live. NVIDIA's words for it. */
+        ctl_log_stranger(c->daemon, "User did not send valid credentials");
+        ctl_conn_close(c);
+    } else if (c->phase == CTL_CONN_WAITING) {
+        ctl_log_stranger(c->daemon, "Client %d from user %u left while it waited for its server", (int)c->peer.pid,
+                         (unsigned)c->peer.uid);
+        ctl_conn_close(c);
+    } else {
+        ctl_conn_close(c);
+    }
+}
+
+static const struct ctl_channel_ops conn_ops = { .packet = on_packet, .gone = on_gone };
+
+static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
+{
+    unsigned n = 0;
+    gm_list_for_each (c, &d->conns, struct ctl_conn, link)
+        n += c->peer.uid == uid;
+    return n;
+}
+
+static void accepted(struct ctl_daemon *d, int fd, bool privileged)
+{
+    struct tp_peer peer;
+    ctl_log_stranger(d, "Accepting connection...");
+    if (tp_peer(fd, &peer) < 0) {
+        ctl_log_stranger(d, "User did not send valid credentials");
+        gm_close(fd);
+        return;
+    }
+    bool full = d->conns_count >= d->conns_max;
+    if (full || (!privileged && count_user(d, peer.uid) >= CTL_CONNS_PER_USER)) {
+        ctl_log_stranger(d, "Dropping connection of process %d, user %u: too many connections", (int)peer.pid,
+                         (unsigned)peer.uid);
+        gm_close(fd);
+        return;
+    }
+    struct ctl_conn *c = calloc(1, sizeof(*c));
+    if (!c) {
+        gm_close(fd);
+        return;
+    }
+    c->daemon = d;
+    c->privileged = privileged;
+    c->peer = peer;
+    c->deadline_ns = gm_now_ns() + CTL_HELLO_MS * GM_NS_PER_MS;
+    gm_list_init(&c->waiting);
+    c->channel = ctl_channel_create(&d->loop, fd, &conn_ops, c);
+    if (!c->channel) {
+        free(c);
+        return;
+    }
+    gm_list_append(&d->conns, &c->link);
+    if (d->conns_count++ == 0)
+        ctl_timer_start(d->sweep, SWEEP_MS);
+}
+
+void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged)
+{
+    for (int i = 0; i < ACCEPT_BURST; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            accepted(d, fd, privileged);
+            continue;
+        }
+        if (errno == EINTR || errno == ECONNABORTED)
+            continue;
+        if (errno != EAGAIN) {
+            ctl_log_stranger(d, "Cannot accept a connection: %s", strerror(errno));
+            ctl_daemon_listen(d, false); /* the sweep tries again: without a pause this would spin */
+            ctl_timer_start(d->sweep, SWEEP_MS);
+        }
+        return;
+    }
+}
+
+void ctl_conn_sweep(void *daemon)
+{
+    struct ctl_daemon *d = daemon;
+    uint64_t now = gm_now_ns();
+    ctl_daemon_listen(d, true);
+    gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link)
+        if (c->phase == CTL_CONN_NEW && now >= c->deadline_ns)
+            ctl_conn_drop(c, "silent for 10 s");
+    if (!gm_list_empty(&d->conns))
+        ctl_timer_start(d->sweep, SWEEP_MS);
+}

@@ -1,0 +1,285 @@
+/*
+ * The daemon's life: directory, lock, sockets, logs, signals; then the loop; then the end. See daemon.h.
+ *
+ * One daemon per pipe directory: the lock on `control_lock` decides, and the kernel lets go of it when a daemon dies
+ * in whatever way, so that the holder may replace what a dead one left behind.
+ */
+#include "control/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "control/command.h"
+#include "control/place.h"
+#include "control/server.h"
+#include "control/spawn.h"
+
+/* Log lines per second that strangers may cause. */
+#define STRANGER_RATE 100
+
+/* ---- log ---- */
+
+void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
+    va_end(ap);
+}
+
+void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
+{
+    uint64_t now = gm_now_ns();
+    if (now - d->log_refill_ns >= GM_NS_PER_S) {
+        if (d->log_left_out)
+            ctl_log(d, "%u lines left out", d->log_left_out);
+        d->log_refill_ns = now;
+        d->log_budget = STRANGER_RATE;
+        d->log_left_out = 0;
+    }
+    if (d->log_budget == 0) {
+        d->log_left_out++;
+        return;
+    }
+    d->log_budget--;
+    va_list ap;
+    va_start(ap, fmt);
+    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- end ---- */
+
+static void unlink_in(const struct ctl_daemon *d, const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", d->pipe_directory, name);
+    unlink(path);
+}
+
+static void close_handle(uv_handle_t *h)
+{
+    if (!uv_is_closing(h))
+        uv_close(h, NULL);
+}
+
+/* Nothing is left to wait for. When the last UI hears of it, the directory is free for the next daemon. */
+static void finish(struct ctl_daemon *d)
+{
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++) {
+        close_handle((uv_handle_t *)&d->listeners[i]);
+        d->listener_fds[i] = gm_close(d->listener_fds[i]);
+    }
+    unlink_in(d, CTL_PID_FILE);
+    ctl_log(d, "Exit with status 0");
+    d->lock_fd = gm_close(d->lock_fd);
+
+    gm_list_for_each_safe (r, &d->quits, struct ctl_request, link) {
+        gm_list_remove(&r->link);
+        ctl_request_finish(r);
+    }
+    gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link)
+        ctl_conn_close(c);
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->signals); i++)
+        close_handle((uv_handle_t *)&d->signals[i]);
+    ctl_timer_close(d->sweep);
+    ctl_timer_close(d->backoff);
+    ctl_timer_close(d->end);
+}
+
+/* From the loop, not from wherever the last server was seen to be gone: this frees what callers hold. */
+static void on_end(void *daemon)
+{
+    struct ctl_daemon *d = daemon;
+    if (!gm_list_empty(&d->servers) || d->finished)
+        return;
+    d->finished = true;
+    finish(d);
+}
+
+void ctl_daemon_server_gone(struct ctl_daemon *d)
+{
+    if (!d->quitting)
+        ctl_queue_advance(d);
+    else if (gm_list_empty(&d->servers) && !d->finished)
+        ctl_timer_start(d->end, 0);
+}
+
+void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms)
+{
+    bool first = !d->quitting;
+    d->quitting = true;
+    if (first)
+        ctl_queue_refuse_all(d, CTL_RESULT_SERVER_NOT_READY, "the daemon is about to end");
+    gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
+        if (s->pid > 0 && force_ms == 0) {
+            ctl_server_shutdown(s, true);
+            continue;
+        }
+        bool has_process = s->pid > 0;
+        ctl_server_shutdown(s, false); /* frees one that has no process */
+        if (has_process && force_ms > 0)
+            ctl_server_force_after(s, (uint64_t)force_ms);
+    }
+    ctl_daemon_server_gone(d);
+}
+
+/* ---- start ---- */
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+    struct ctl_daemon *d = poll->data;
+    (void)events;
+    if (status == 0)
+        ctl_conn_accept(d, poll == &d->listeners[0] ? d->listener_fds[0] : d->listener_fds[1],
+                        poll == &d->listeners[1]);
+}
+
+void ctl_daemon_listen(struct ctl_daemon *d, bool on)
+{
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners) && !d->finished; i++) {
+        if (!on)
+            uv_poll_stop(&d->listeners[i]);
+        else if (!uv_is_active((uv_handle_t *)&d->listeners[i]))
+            uv_poll_start(&d->listeners[i], UV_READABLE, on_listener);
+    }
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct ctl_daemon *d = handle->data;
+    if (number == SIGCHLD) {
+        ctl_server_reap(d);
+    } else if (number == SIGHUP) {
+        ctl_logfile_reopen(&d->control_log);
+        ctl_logfile_reopen(&d->server_log);
+    } else {
+        ctl_log(d, "Signal %d (%s): quit", number, strsignal(number));
+        ctl_daemon_quit(d, 0);
+    }
+}
+
+/* Connections and clients need descriptors: as many as the system grants. */
+static unsigned raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return 256;
+    limit.rlim_cur = GM_MIN(limit.rlim_max, (rlim_t)65536);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    /* Half of them: the other half is for handing over, servers and files. */
+    return limit.rlim_cur > 64 ? (unsigned)(limit.rlim_cur - 32) / 2 : 16;
+}
+
+static int start_loop(struct ctl_daemon *d)
+{
+    static const int numbers[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM };
+    _Static_assert(GM_ARRAY_LEN(numbers) == GM_ARRAY_LEN(((struct ctl_daemon *)0)->signals), "one handle each");
+    int r = uv_loop_init(&d->loop);
+    for (size_t i = 0; r == 0 && i < GM_ARRAY_LEN(numbers); i++) {
+        uv_signal_init(&d->loop, &d->signals[i]);
+        d->signals[i].data = d;
+        r = uv_signal_start(&d->signals[i], on_signal, numbers[i]);
+    }
+    for (size_t i = 0; r == 0 && i < GM_ARRAY_LEN(d->listeners); i++) {
+        r = uv_poll_init(&d->loop, &d->listeners[i], d->listener_fds[i]);
+        d->listeners[i].data = d;
+    }
+    if (r < 0)
+        return r;
+    d->sweep = ctl_timer_create(&d->loop, ctl_conn_sweep, d);
+    d->end = ctl_timer_create(&d->loop, on_end, d);
+    if (!d->sweep || !d->end)
+        return -ENOMEM;
+    ctl_daemon_listen(d, true);
+    return 0;
+}
+
+/* A terminal's or caller's descriptors are not held for ever. */
+static void detach(void)
+{
+    int zero = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (zero < 0)
+        return;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        dup2(zero, fd);
+    gm_close(zero);
+}
+
+static void say_started(struct ctl_daemon *d)
+{
+    ctl_log(d, "Starting control daemon using socket %s/control", d->pipe_directory);
+    ctl_log(d, "To connect CUDA applications to this daemon, set env CUDA_MPS_PIPE_DIRECTORY=%s", d->pipe_directory);
+    ctl_log(d, "CUDA MPS Control binary version: %d", CTL_BINARY_VERSION);
+}
+
+/* Servers are seen under the name of the family the daemon was called by. */
+static const char *server_name_for(const char *argv0)
+{
+    const char *slash = strrchr(argv0, '/');
+    return strncmp(slash ? slash + 1 : argv0, "nvidia-", 7) == 0 ? "nvidia-cuda-mps-server" : "gmux-server";
+}
+
+int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0)
+{
+    struct ctl_daemon *d = calloc(1, sizeof(*d));
+    if (!d)
+        return 1;
+    *d = (struct ctl_daemon) {
+        .options = *options,
+        .uid = geteuid(),
+        .pid = getpid(),
+        .server_path = ctl_spawn_find_server(),
+        .server_name = server_name_for(argv0),
+        .control_log = { .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
+        .server_log = { .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
+        .listener_fds = { -1, -1 },
+        .lock_fd = -1,
+        .conns_max = raise_descriptor_limit(),
+        .backoff_ms = CTL_BACKOFF_MS,
+    };
+    gm_list_init(&d->conns);
+    gm_list_init(&d->servers);
+    gm_list_init(&d->queue);
+    gm_list_init(&d->quits);
+    ctl_limits_from_environment(&d->limits);
+    signal(SIGPIPE, SIG_IGN);
+
+    if (ctl_place_open(d) < 0)
+        return 1; /* it has said why */
+    int r = start_loop(d);
+    if (r < 0) {
+        fprintf(stderr, "gmux-control: cannot start: %s\n", strerror(-r));
+        return 1;
+    }
+    say_started(d);
+    if (background) {
+        if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
+            ctl_log(d, "Cannot change to /: %s", strerror(errno));
+        detach();
+    }
+    if (ready_fd >= 0) {
+        ssize_t written = write(ready_fd, "", 1);
+        (void)written; /* the parent has gone: nobody waits */
+        gm_close(ready_fd);
+    }
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&d->loop);
+    ctl_logfile_finish(&d->control_log);
+    ctl_logfile_finish(&d->server_log);
+    free(d->pipe_directory);
+    free(d->server_path);
+    free(d);
+    return 0;
+}

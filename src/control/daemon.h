@@ -1,0 +1,180 @@
+/*
+ * The control daemon: everything the parts in this folder share. One process, one thread, one loop.
+ *
+ *   daemon.c   starts (directory, lock, sockets, logs), ends (quit)
+ *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to a server
+ *   server.c   server processes: start, retry, link messages, end
+ *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive mode
+ *   command.c  UI commands: the table and the session; cmd_*.c: the commands
+ *
+ * Everybody who connects is a stranger: what a peer says is checked for form by the decoder and for sense here, and
+ * everything it can make grow has a limit.
+ */
+#ifndef GMUX_CONTROL_DAEMON_H
+#define GMUX_CONTROL_DAEMON_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "control/policy.h"
+#include "control/logfile.h"
+#include "control/loop.h"
+#include "transport/sock.h"
+#include "wire/messages.h"
+
+/* CUDA version whose MPS we answer like: 13.0. */
+#define CTL_BINARY_VERSION 13000
+
+/* The group of a server whose user has no entry in the user data base: nogroup. */
+#define CTL_NO_GROUP 65534
+
+/* CUresult values that the daemon sends. */
+enum {
+    CTL_RESULT_UNKNOWN = 999,
+    CTL_RESULT_NOT_PERMITTED = 800,
+    CTL_RESULT_CONNECTION_FAILED = 805,
+    CTL_RESULT_SERVER_NOT_READY = 807,
+    CTL_RESULT_MAX_CONNECTIONS = 809,
+};
+
+enum {
+    CTL_HELLO_MS = 10000,     /* a connection that has not said anything by then is dropped */
+    CTL_CONNS_PER_USER = 256, /* connections not yet handed to a server */
+    CTL_SERVER_STARTS = 6,    /* processes tried for one server */
+    CTL_RETRY_MS = 100,       /* before the second one; doubles */
+    CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
+    CTL_END_MS = 5000,        /* the same for one that has nothing left to wait for and does not end */
+    CTL_TERMINATE_MS = 10000, /* the answer to terminate_client */
+    CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
+    CTL_BACKOFF_MAX_MS = 25600,
+    CTL_DEVICES_MAX = 16,
+    CTL_CONTEXTS_MAX = 64,
+};
+
+struct ctl_options {
+    bool multiuser;      /* one server for all users */
+    bool exclusive_user; /* one user's server at a time */
+    bool classic_limits; /* changed limits are for new clients only */
+};
+
+struct ctl_device {
+    char name[257];
+    char uuid[41]; /* GPU-70f598bb-8246-94c4-2fd3-678326b63d17 */
+    char pci[33];  /* as the server gave it: 0000:06:00.0 */
+};
+
+struct ctl_daemon {
+    struct ctl_options options;
+    uv_loop_t loop;
+    uid_t uid;
+    pid_t pid;
+    char *pipe_directory;
+    char *server_path;
+    const char *server_name; /* argv[0] of servers */
+    struct ctl_logfile control_log;
+    struct ctl_logfile server_log;
+    struct ctl_limits limits; /* defaults for servers to come */
+    int lock_fd;
+
+    uv_poll_t listeners[2]; /* control, control_privileged */
+    int listener_fds[2];
+    uv_signal_t signals[4];
+    struct gm_list conns; /* struct ctl_conn */
+    unsigned conns_count;
+    unsigned conns_max;
+    struct ctl_timer *sweep; /* drops silent connections */
+    unsigned log_budget;     /* lines that strangers may still cause in this second */
+    unsigned log_left_out;
+    uint64_t log_refill_ns;
+
+    struct gm_list servers; /* struct ctl_server */
+    struct gm_list queue;   /* exclusive mode: struct ctl_conn of users whose turn has not come */
+    struct ctl_timer *backoff;
+    unsigned backoff_ms;
+    bool backoff_running;
+    bool start_wanted; /* exclusive mode: start_server for start_uid */
+    uid_t start_uid;
+    uint32_t next_hidden_pid; /* for clients whose process id is not visible here */
+
+    struct ctl_device devices[CTL_DEVICES_MAX]; /* as the last server that was ready said */
+    unsigned devices_count;
+
+    bool quitting;
+    struct gm_list quits; /* struct ctl_request waiting for the end */
+    struct ctl_timer *end; /* the last step */
+    bool finished;
+};
+
+/* ---- daemon.c ---- */
+
+/* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody waits); what goes
+ * wrong before is said on standard error. The exit status of the process. */
+int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0);
+
+/* Lines for control.log. The second is for what strangers can cause at will: above a rate lines are left out and
+ * counted. */
+void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
+void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
+
+/* Watches the listening sockets, or stops doing so. */
+void ctl_daemon_listen(struct ctl_daemon *d, bool on);
+
+/* Begins the end: servers are asked to shut down once their clients have left. force_ms: they are forced after that
+ * time; -1: never. Calling it again may bring the force nearer. */
+void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms);
+/* A server is gone: the next user's turn, or the end. */
+void ctl_daemon_server_gone(struct ctl_daemon *d);
+
+/* ---- conn.c ---- */
+
+enum ctl_conn_phase {
+    CTL_CONN_NEW,     /* has said nothing yet */
+    CTL_CONN_UI,      /* sends commands */
+    CTL_CONN_WAITING, /* said hello; waits for its server */
+};
+
+struct ctl_request;
+
+struct ctl_conn {
+    struct gm_list link;    /* daemon's conns */
+    struct gm_list waiting; /* a server's pending, or the daemon's queue */
+    struct ctl_daemon *daemon;
+    struct ctl_channel *channel;
+    enum ctl_conn_phase phase;
+    bool privileged; /* came through control_privileged */
+    struct tp_peer peer;
+    uint64_t deadline_ns;
+    struct ctl_request *request; /* a command whose answer is not complete */
+    unsigned attempts;           /* servers that died before they could take it */
+    /* from the hello */
+    double share_pct;
+    int priority;
+    char memory_limits[513];
+    char command[1025];
+};
+
+/* Accepts what waits on a listening socket. */
+void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged);
+/* Closes and frees. */
+void ctl_conn_close(struct ctl_conn *c);
+/* The same with a log line: the peer did something it must not. */
+void ctl_conn_drop(struct ctl_conn *c, const char *reason);
+/* Answers a hello in the negative, and closes. */
+void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);
+/* Sends a packet over `link` with its socket, and frees it. On failure it lives on. 0 or -errno. */
+GM_MUST_CHECK int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link, const struct wire_enc *e);
+/* Drops connections that have been silent too long; restarts its timer. */
+void ctl_conn_sweep(void *daemon);
+
+/* ---- queue.c ---- */
+
+/* A client has said hello: hands it to its server, or has it wait for one, or refuses it. */
+void ctl_queue_admit(struct ctl_conn *c);
+/* start_server: NULL, or why not. */
+const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
+/* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
+void ctl_queue_advance(struct ctl_daemon *d);
+/* Refuses all who wait. */
+void ctl_queue_refuse_all(struct ctl_daemon *d, int result, const char *reason);
+
+#endif

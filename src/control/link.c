@@ -1,0 +1,252 @@
+#include "control/link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/command.h"
+
+/* Lines per second that one server may write. */
+#define LOG_RATE 500
+
+void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
+{
+    int r = s->channel ? ctl_channel_send(s->channel, e, -1) : 0;
+    /* One that has closed its link is about to end: the loop tells. One that does not read is beyond help. */
+    if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+        ctl_server_kill(s, "it does not read its link");
+}
+
+/* ---- server.log ---- */
+
+/* Lines before the server has its device are tagged differently in NVIDIA's log. */
+static const char *tag_of(struct ctl_server *s, const char *line)
+{
+    bool other = !s->initialised;
+    if (strcmp(line, "Initializing server process") == 0 || s->state != CTL_SERVER_STARTING)
+        s->initialised = true;
+    return other && s->state == CTL_SERVER_STARTING ? "Other" : "Server";
+}
+
+void ctl_link_log(struct ctl_server *s, const char *line)
+{
+    struct ctl_logfile *log = &s->daemon->server_log;
+    uint64_t now = gm_now_ns();
+    if (now - s->log_refill_ns >= GM_NS_PER_S) {
+        if (s->log_left_out)
+            ctl_logfile_write(log, "Server", s->pid, "%u lines left out", s->log_left_out);
+        s->log_refill_ns = now;
+        s->log_budget = LOG_RATE;
+        s->log_left_out = 0;
+    }
+    if (s->log_budget == 0) {
+        s->log_left_out++;
+        return;
+    }
+    s->log_budget--;
+    ctl_logfile_write(log, tag_of(s, line), s->pid, "%s", line);
+}
+
+static void on_log(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_log m;
+    wire_get_link_log(&p->body, &m);
+    if (wire_dec_finish(&p->body))
+        ctl_link_log(s, m.line);
+}
+
+/* ---- start ---- */
+
+static void format_uuid(char out[41], struct wire_bytes uuid)
+{
+    uint8_t b[16] = { 0 };
+    memcpy(b, uuid.data ? uuid.data : b, GM_MIN(uuid.size, 16u));
+    snprintf(out, 41, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static void on_ready(struct ctl_server *s, struct tp_packet *p)
+{
+    struct ctl_device devices[CTL_DEVICES_MAX];
+    struct wire_link_ready m;
+    struct wire_dec list;
+    unsigned n = 0;
+
+    wire_get_link_ready(&p->body, &m);
+    wire_dec_init(&list, m.devices_info.data, m.devices_info.size);
+    while (!p->body.fatal && n < CTL_DEVICES_MAX && !wire_dec_end(&list)) {
+        struct wire_link_device info;
+        wire_get_link_device(&list, &info);
+        struct ctl_device *device = &devices[n++];
+        snprintf(device->name, sizeof(device->name), "%s", info.name);
+        snprintf(device->pci, sizeof(device->pci), "%s", info.pci_bus_id);
+        ctl_text_clean(device->name);
+        ctl_text_clean(device->pci);
+        format_uuid(device->uuid, info.uuid);
+    }
+    if (!wire_dec_finish(&p->body) || !wire_dec_finish(&list) || m.devices != n) {
+        p->body.fatal = true;
+        return;
+    }
+    memcpy(s->daemon->devices, devices, n * sizeof(devices[0]));
+    s->daemon->devices_count = n;
+    ctl_server_ready(s);
+}
+
+static void on_failed(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_failed m;
+    wire_get_link_failed(&p->body, &m);
+    if (!wire_dec_finish(&p->body))
+        return;
+    s->result = m.result;
+    snprintf(s->cause, sizeof(s->cause), "%s", m.reason);
+    ctl_text_clean(s->cause);
+}
+
+/* ---- clients ---- */
+
+static void set_context(struct ctl_client *c, const struct wire_link_client_state *m)
+{
+    unsigned i = 0;
+    while (i < c->contexts_count && c->contexts[i].id != m->context)
+        i++;
+    if (m->state == WIRE_CLIENT_STATE_EXITED) {
+        if (i < c->contexts_count)
+            c->contexts[i] = c->contexts[--c->contexts_count];
+        return;
+    }
+    if (i == CTL_CONTEXTS_MAX)
+        return; /* it has more than we list */
+    if (i == c->contexts_count)
+        c->contexts_count++;
+    c->contexts[i] = (struct ctl_context) { .id = m->context,
+                                            .device = m->device,
+                                            .active = m->state == WIRE_CLIENT_STATE_ACTIVE };
+}
+
+static void on_client_state(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_client_state m;
+    wire_get_link_client_state(&p->body, &m);
+    if (!wire_dec_finish(&p->body))
+        return;
+    struct ctl_client *c = ctl_server_client(s, m.pid);
+    if (!c)
+        return; /* only those we handed over are listed */
+    if (m.pid_namespace)
+        c->pid_namespace = m.pid_namespace;
+    if (m.context)
+        set_context(c, &m);
+    else if (m.state == WIRE_CLIENT_STATE_EXITED)
+        ctl_server_client_left(s, c);
+    else
+        c->connected = true;
+}
+
+static void on_fault(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_fault m;
+    wire_get_link_fault(&p->body, &m);
+    if (!wire_dec_finish(&p->body))
+        return;
+    if (m.pid)
+        ctl_log(s->daemon, "Server %d: fault of client %u: %s (error %d)", (int)s->pid, m.pid, m.text, m.result);
+    else
+        ctl_log(s->daemon, "Server %d: fault: %s (error %d)", (int)s->pid, m.text, m.result);
+}
+
+/* ---- terminate_client ---- */
+
+static void on_terminate_timeout(void *owner)
+{
+    struct ctl_request *r = owner;
+    ctl_server_terminated(r->server, r, CTL_RESULT_GONE);
+}
+
+void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    r->server = s;
+    r->client = client;
+    r->timer = ctl_timer_create(&s->daemon->loop, on_terminate_timeout, r);
+    if (r->timer)
+        ctl_timer_start(r->timer, CTL_TERMINATE_MS);
+    ctl_request_keep(r);
+    gm_list_append(&s->terminations, &r->link);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_terminate(&e, 0, &(struct wire_link_terminate) { .pid = client });
+    ctl_link_send(s, &e);
+}
+
+void ctl_server_terminated(struct ctl_server *s, struct ctl_request *r, int result)
+{
+    gm_list_remove(&r->link);
+    ctl_reply(r, "%d\n", result);
+    ctl_request_finish(r);
+}
+
+static void on_terminated(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_terminated m;
+    wire_get_link_terminated(&p->body, &m);
+    if (!wire_dec_finish(&p->body))
+        return;
+    gm_list_for_each_safe (r, &s->terminations, struct ctl_request, link)
+        if (r->client == m.pid)
+            ctl_server_terminated(s, r, m.result);
+}
+
+/* ---- what a server may say, and when ---- */
+
+#define STARTING (1u << CTL_SERVER_STARTING)
+#define RUNNING  (1u << CTL_SERVER_ACTIVE | 1u << CTL_SERVER_STOPPING)
+
+static const struct {
+    unsigned type;
+    unsigned states;
+    void (*handle)(struct ctl_server *s, struct tp_packet *p);
+} allowed[] = {
+    { WIRE_LINK_READY, STARTING, on_ready },       { WIRE_LINK_FAILED, STARTING, on_failed },
+    { WIRE_LINK_LOG, STARTING | RUNNING, on_log }, { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
+    { WIRE_LINK_FAULT, RUNNING, on_fault },        { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
+};
+
+static void on_packet(void *owner, struct tp_packet *p)
+{
+    struct ctl_server *s = owner;
+    unsigned type = p->header.type;
+    for (size_t i = 0; i < GM_ARRAY_LEN(allowed); i++) {
+        if (allowed[i].type != type)
+            continue;
+        /* A server that was told to end while it started may still say that it is ready. */
+        if (s->state == CTL_SERVER_STOPPING && allowed[i].states == STARTING)
+            return;
+        if (!(allowed[i].states & 1u << s->state))
+            break;
+        allowed[i].handle(s, p);
+        if (p->body.fatal || p->fds_count)
+            break;
+        return;
+    }
+    char text[96];
+    const struct wire_message_info *info = wire_message_info(type);
+    snprintf(text, sizeof(text), "it sent a malformed or unexpected message %u (%s)", type,
+             info ? info->name : "unknown");
+    ctl_server_kill(s, text);
+}
+
+static void on_gone(void *owner, int error)
+{
+    struct ctl_server *s = owner;
+    ctl_channel_close(s->channel);
+    s->channel = NULL;
+    if (error < 0)
+        ctl_server_kill(s, "its link is broken");
+    else
+        ctl_server_link_closed(s);
+}
+
+const struct ctl_channel_ops ctl_link_ops = { .packet = on_packet, .gone = on_gone };

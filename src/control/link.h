@@ -1,0 +1,27 @@
+/*
+ * The link between the daemon and a server: what servers may say and when, the lines they write to server.log, and
+ * the answers to terminate_client.
+ */
+#ifndef GMUX_CONTROL_LINK_H
+#define GMUX_CONTROL_LINK_H
+
+#include "control/server.h"
+
+/* terminate_client's answer when the server ended before it could give one. */
+#define CTL_RESULT_GONE 806 /* CUDA_ERROR_MPS_RPC_FAILURE */
+
+/* The owner is a struct ctl_server. */
+extern const struct ctl_channel_ops ctl_link_ops;
+
+/* Sends a packet; a server that cannot be talked to is killed, which shows elsewhere. */
+void ctl_link_send(struct ctl_server *s, const struct wire_enc *e);
+
+/* A line for server.log. Rationed: a server runs its user's code. */
+void ctl_link_log(struct ctl_server *s, const char *line);
+
+/* terminate_client: the request is answered when the server has. */
+void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r);
+/* Answers it. */
+void ctl_server_terminated(struct ctl_server *s, struct ctl_request *r, int result);
+
+#endif

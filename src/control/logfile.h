@@ -1,0 +1,34 @@
+/*
+ * control.log and server.log: what users, scripts and bug reports read. The words of the lines are NVIDIA MPS's where
+ * it has words for the event; the form is
+ *
+ *     [2026-11-21 01:06:57.409 Control  1380] Accepting connection...
+ *
+ * with the time in the daemon's time zone, a tag and a process id. One write per line, appended, so that rotating the
+ * file away (and SIGHUP) loses nothing.
+ */
+#ifndef GMUX_CONTROL_LOGFILE_H
+#define GMUX_CONTROL_LOGFILE_H
+
+#include <stdarg.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+
+struct ctl_logfile {
+    char *path; /* NULL: no file */
+    int fd;     /* -1: no file */
+    int echo;   /* a second descriptor that gets every line, or -1; not owned */
+};
+
+/* Opens (creates) DIRECTORY/NAME. 0 or -errno. */
+GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, const char *directory, const char *name);
+/* Opens the file anew under its name; goes on with the old one where that fails. */
+void ctl_logfile_reopen(struct ctl_logfile *l);
+void ctl_logfile_finish(struct ctl_logfile *l);
+
+void ctl_logfile_write(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, ...) GM_PRINTF(4, 5);
+void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, va_list ap)
+    GM_PRINTF(4, 0);
+
+#endif

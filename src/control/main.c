@@ -1,0 +1,138 @@
+/*
+ * gmux-control, also called nvidia-cuda-mps-control: with -d or -f the control daemon, without either the UI that
+ * sends commands to it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "control/command.h"
+#include "control/daemon.h"
+#include "control/options.h"
+#include "control/ui.h"
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: gmux-control -d | -f [OPTION]...   start the control daemon\n"
+          "       gmux-control [COMMAND]             send it a command, or those on standard input\n\n"
+          "Options:\n",
+          out);
+    gm_options_print_help(ctl_options_table, out);
+    fputs("\nCommands:\n", out);
+    for (const struct ctl_command *c = ctl_commands; c->name; c++) {
+        char left[64];
+        snprintf(left, sizeof(left), "%s %s", c->name, c->arguments);
+        fprintf(out, "  %-52s %s\n", left, c->help);
+    }
+    fputs("\nEnvironment: CUDA_MPS_PIPE_DIRECTORY (default /tmp/nvidia-mps), CUDA_MPS_LOG_DIRECTORY (default\n"
+          "/var/log/nvidia-mps). See gmux-control(1).\n",
+          out);
+}
+
+static void print_commands_scdoc(void)
+{
+    for (const struct ctl_command *c = ctl_commands; c->name; c++)
+        printf("*%s* %s++\n%s.%s\n\n", c->name, c->arguments, c->help,
+               c->flags & CTL_CHANGES ? " Only for the daemon's user and root." : "");
+}
+
+/* Standard descriptors that are missing would be taken by sockets, and written to as terminals. */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
+    gm_close(fd);
+}
+
+/* The parent waits until the child listens, or has said why not. */
+static int run_in_background(const struct ctl_options *options, const char *argv0)
+{
+    int ready[2];
+    if (pipe2(ready, O_CLOEXEC) < 0) {
+        fprintf(stderr, "gmux-control: cannot start: %s\n", strerror(errno));
+        return 1;
+    }
+    pid_t pid = fork();
+    if (pid < 0) {
+        fprintf(stderr, "gmux-control: cannot start: %s\n", strerror(errno));
+        return 1;
+    }
+    if (pid == 0) {
+        gm_close(ready[0]);
+        setsid();
+        return ctl_daemon_run(options, true, ready[1], argv0);
+    }
+    char byte;
+    ssize_t n;
+    gm_close(ready[1]);
+    do
+        n = read(ready[0], &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n == 1)
+        return 0;
+    int status;
+    if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+        fprintf(stderr, "gmux-control: killed at start: %s\n", strsignal(WTERMSIG(status)));
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct ctl_options options = { 0 };
+    struct gm_options walk;
+    bool background = false, foreground = false;
+    int id;
+
+    fill_standard_descriptors();
+    gm_log_init("gmux-control", GM_LOG_WARN);
+    gm_options_init(&walk, ctl_options_table, argc, argv);
+    while ((id = gm_options_next(&walk)) != GM_OPTIONS_END) {
+        switch (id) {
+        case CTL_OPTION_DAEMON:
+            background = true;
+            break;
+        case CTL_OPTION_FOREGROUND:
+            foreground = true;
+            break;
+        case CTL_OPTION_MULTIUSER:
+            options.multiuser = true;
+            break;
+        case CTL_OPTION_EXCLUSIVE_USER:
+            options.exclusive_user = true;
+            break;
+        case CTL_OPTION_CLASSIC_LIMITS:
+            options.classic_limits = true;
+            break;
+        case CTL_OPTION_READY_DEVICES:
+            break;
+        case CTL_OPTION_VERSION:
+            printf("CUDA MPS Control binary version: %d\ngmux %s\n", CTL_BINARY_VERSION, GMUX_VERSION);
+            return 0;
+        case CTL_OPTION_HELP:
+            print_help(stdout);
+            return 0;
+        case CTL_OPTION_DUMP_OPTIONS:
+            gm_options_print_scdoc(ctl_options_table, stdout);
+            return 0;
+        case CTL_OPTION_DUMP_COMMANDS:
+            print_commands_scdoc();
+            return 0;
+        default: /* the words and the status are NVIDIA's */
+            printf("Unrecognized option %s\n", walk.word);
+            print_help(stdout);
+            return 0;
+        }
+    }
+    if (foreground)
+        return ctl_daemon_run(&options, false, -1, argv[0]);
+    if (background)
+        return run_in_background(&options, argv[0]);
+    return ctl_ui_run(argc - walk.index, argv + walk.index);
+}

@@ -1,0 +1,24 @@
+/*
+ * Options of gmux-control: the table that its parser, --help and manual page share.
+ */
+#ifndef GMUX_CONTROL_OPTIONS_H
+#define GMUX_CONTROL_OPTIONS_H
+
+#include "base/opttab.h"
+
+enum {
+    CTL_OPTION_DAEMON = 1,
+    CTL_OPTION_FOREGROUND,
+    CTL_OPTION_MULTIUSER,
+    CTL_OPTION_EXCLUSIVE_USER,
+    CTL_OPTION_CLASSIC_LIMITS,
+    CTL_OPTION_READY_DEVICES,
+    CTL_OPTION_VERSION,
+    CTL_OPTION_HELP,
+    CTL_OPTION_DUMP_OPTIONS,
+    CTL_OPTION_DUMP_COMMANDS,
+};
+
+extern const struct gm_option ctl_options_table[];
+
+#endif

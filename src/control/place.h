@@ -1,0 +1,23 @@
+/*
+ * The daemon's place in the file system: the pipe directory with its sockets, lock and pid file, and the log
+ * directory. Where both are is decided here, for the daemon and for the UI.
+ */
+#ifndef GMUX_CONTROL_PLACE_H
+#define GMUX_CONTROL_PLACE_H
+
+#include "base/attr.h"
+
+#define CTL_SOCKET            "control"
+#define CTL_PRIVILEGED_SOCKET "control_privileged"
+#define CTL_LOCK_FILE         "control_lock"
+#define CTL_PID_FILE          "nvidia-cuda-mps-control.pid"
+
+struct ctl_daemon;
+
+/* CUDA_MPS_PIPE_DIRECTORY, or the default. */
+const char *ctl_place_pipe_directory(void);
+
+/* Makes and opens all that a daemon has there. 0, or -1 after one line on standard error. */
+GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
+
+#endif

@@ -1,0 +1,108 @@
+#include "control/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+void ctl_limits_from_environment(struct ctl_limits *l)
+{
+    *l = (struct ctl_limits) { .share_pct = 100 };
+    const char *s = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    if (s)
+        ctl_limits_set_share(l, s);
+    s = getenv("CUDA_MPS_CLIENT_PRIORITY");
+    if (s)
+        ctl_limits_set_priority(l, s);
+    s = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    if (s)
+        ctl_limits_set_memory_list(l, s);
+}
+
+bool ctl_limits_set_share(struct ctl_limits *l, const char *word)
+{
+    return gm_parse_percentage(word, &l->share_pct);
+}
+
+bool ctl_limits_set_priority(struct ctl_limits *l, const char *word)
+{
+    uint64_t value;
+    if (!gm_parse_u64(word, 1, &value))
+        return false;
+    l->priority = (int)value;
+    return true;
+}
+
+/* The identifier goes into a list with ',' and '='. */
+static bool is_device_word(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 0 && n <= CTL_DEVICE_WORD_MAX && strcspn(s, ",= ") == n;
+}
+
+static struct ctl_memory_limit *find_memory(struct ctl_limits *l, const char *device)
+{
+    for (unsigned i = 0; i < l->memory_count; i++)
+        if (strcmp(l->memory[i].device, device) == 0)
+            return &l->memory[i];
+    return NULL;
+}
+
+bool ctl_limits_set_memory(struct ctl_limits *l, const char *device, const char *value)
+{
+    uint64_t bytes;
+    if (!is_device_word(device) || strlen(value) > CTL_SIZE_WORD_MAX || !gm_parse_size(value, &bytes))
+        return false;
+
+    struct ctl_memory_limit *old = find_memory(l, device);
+    if (old) {
+        size_t behind = (size_t)(l->memory + l->memory_count - (old + 1));
+        memmove(old, old + 1, behind * sizeof(*old));
+        l->memory_count--;
+    }
+    if (l->memory_count == CTL_MEMORY_LIMITS_MAX)
+        return false;
+    struct ctl_memory_limit *m = &l->memory[l->memory_count++];
+    strcpy(m->device, device);
+    strcpy(m->value, value);
+    return true;
+}
+
+void ctl_limits_set_memory_list(struct ctl_limits *l, const char *list)
+{
+    while (*list) {
+        char entry[CTL_DEVICE_WORD_MAX + CTL_SIZE_WORD_MAX + 2];
+        size_t n = strcspn(list, ",");
+        if (n < sizeof(entry)) {
+            memcpy(entry, list, n);
+            entry[n] = '\0';
+            char *eq = strchr(entry, '=');
+            if (eq) {
+                *eq = '\0';
+                ctl_limits_set_memory(l, entry, eq + 1);
+            }
+        }
+        list += n;
+        if (*list == ',')
+            list++;
+    }
+}
+
+const char *ctl_limits_memory(const struct ctl_limits *l, const char *device)
+{
+    for (unsigned i = 0; i < l->memory_count; i++)
+        if (strcmp(l->memory[i].device, device) == 0)
+            return l->memory[i].value;
+    return NULL;
+}
+
+void ctl_limits_memory_text(const struct ctl_limits *l, char out[CTL_MEMORY_TEXT_MAX + 1])
+{
+    char *p = out;
+    *p = '\0';
+    for (unsigned i = 0; i < l->memory_count; i++) {
+        if (i)
+            p = stpcpy(p, ",");
+        p = stpcpy(stpcpy(stpcpy(p, l->memory[i].device), "="), l->memory[i].value);
+    }
+}

@@ -1,0 +1,50 @@
+/*
+ * What a server's clients may use: share of the multiprocessors, device memory, priority. One set is the daemon's
+ * defaults, copied into each server that starts; each server's own set can be changed afterwards. A client's
+ * environment can only lower what its server allows; the server takes the minimum.
+ *
+ * Memory limits are kept as they were given, by device identifier (ordinal or UUID), because that is how NVIDIA's
+ * commands return them: no identifier is checked, and an entry is found under exactly the word it was stored under.
+ */
+#ifndef GMUX_CONTROL_POLICY_H
+#define GMUX_CONTROL_POLICY_H
+
+#include "base/attr.h"
+
+#define CTL_MEMORY_LIMITS_MAX 32
+#define CTL_DEVICE_WORD_MAX   63
+#define CTL_SIZE_WORD_MAX     23
+/* Fits link_setup.memory_limits: every entry with its '=' and ','. */
+#define CTL_MEMORY_TEXT_MAX (CTL_MEMORY_LIMITS_MAX * (CTL_DEVICE_WORD_MAX + CTL_SIZE_WORD_MAX + 2))
+_Static_assert(CTL_MEMORY_TEXT_MAX <= 4096, "longer than the message allows");
+
+struct ctl_memory_limit {
+    char device[CTL_DEVICE_WORD_MAX + 1];
+    char value[CTL_SIZE_WORD_MAX + 1];
+};
+
+struct ctl_limits {
+    double share_pct;
+    int priority; /* 0: normal, 1: below normal */
+    unsigned memory_count;
+    struct ctl_memory_limit memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
+};
+
+/* No limits, then what CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, CUDA_MPS_CLIENT_PRIORITY and
+ * CUDA_MPS_PINNED_DEVICE_MEM_LIMIT say; what they say wrongly is ignored. */
+void ctl_limits_from_environment(struct ctl_limits *l);
+
+/* False, and nothing changed, if the word is no percentage (0 < p <= 100). */
+bool ctl_limits_set_share(struct ctl_limits *l, const char *word);
+/* False if it is not 0 or 1. */
+bool ctl_limits_set_priority(struct ctl_limits *l, const char *word);
+/* False if the value is no size (2G, 800M) or there are too many entries. */
+bool ctl_limits_set_memory(struct ctl_limits *l, const char *device, const char *value);
+/* "dev=size,dev=size"; wrong entries are left out. */
+void ctl_limits_set_memory_list(struct ctl_limits *l, const char *list);
+/* As it was given, or NULL. */
+const char *ctl_limits_memory(const struct ctl_limits *l, const char *device);
+/* All entries as "dev=size,dev=size". */
+void ctl_limits_memory_text(const struct ctl_limits *l, char out[CTL_MEMORY_TEXT_MAX + 1]);
+
+#endif

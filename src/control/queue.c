@@ -1,0 +1,160 @@
+/*
+ * Which server a client gets. Each user has one, so users do not wait for each other; in the multi-user mode all
+ * share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there is one server at a time: clients of
+ * another user queue, the running server is ended once its own clients have left, and whoever comes meanwhile queues
+ * behind, so that nobody starves.
+ */
+#include "control/server.h"
+
+static uid_t owner_of(const struct ctl_daemon *d, uid_t uid)
+{
+    return d->options.multiuser ? d->uid : uid;
+}
+
+static bool may_serve(const struct ctl_daemon *d, uid_t uid)
+{
+    return d->uid == 0 || uid == d->uid;
+}
+
+/* The server that takes new clients of that user. */
+static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid)
+{
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->uid == uid && s->state != CTL_SERVER_STOPPING)
+            return s;
+    return NULL;
+}
+
+/* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's own. */
+static bool must_wait(struct ctl_daemon *d, uid_t uid)
+{
+    if (!d->options.exclusive_user)
+        return false;
+    if (!gm_list_empty(&d->queue) || d->start_wanted)
+        return true;
+    return !gm_list_empty(&d->servers) && !server_of(d, uid);
+}
+
+static void serve(struct ctl_conn *c)
+{
+    struct ctl_daemon *d = c->daemon;
+    uid_t uid = owner_of(d, c->peer.uid);
+    struct ctl_server *s = server_of(d, uid);
+    if (!s || s->state != CTL_SERVER_ACTIVE)
+        ctl_log(d, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list", (int)c->peer.pid,
+                (unsigned)uid);
+    if (!s)
+        s = ctl_server_create(d, uid, c->peer.gid);
+    if (!s) {
+        ctl_conn_refuse(c, CTL_RESULT_CONNECTION_FAILED, "out of memory");
+        return;
+    }
+    ctl_server_give(s, c);
+}
+
+void ctl_queue_admit(struct ctl_conn *c)
+{
+    struct ctl_daemon *d = c->daemon;
+    uid_t uid = c->peer.uid;
+    if (d->quitting) {
+        ctl_conn_refuse(c, CTL_RESULT_SERVER_NOT_READY, "the daemon is about to end");
+    } else if (!may_serve(d, uid)) {
+        char text[128];
+        snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else", (unsigned)d->uid);
+        ctl_conn_refuse(c, CTL_RESULT_NOT_PERMITTED, text);
+    } else if (must_wait(d, owner_of(d, uid))) {
+        ctl_log(d, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list", (int)c->peer.pid,
+                (unsigned)uid);
+        gm_list_append(&d->queue, &c->waiting);
+        ctl_queue_advance(d);
+    } else {
+        serve(c);
+    }
+}
+
+const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid)
+{
+    uid = owner_of(d, uid);
+    if (!may_serve(d, uid))
+        return "The daemon does not run as root: it can start servers for its own user only";
+    if (server_of(d, uid))
+        return NULL;
+    if (must_wait(d, uid)) {
+        d->start_wanted = true;
+        d->start_uid = uid;
+        ctl_queue_advance(d);
+        return NULL;
+    }
+    return ctl_server_create(d, uid, CTL_NO_GROUP) ? NULL : "out of memory";
+}
+
+/* Serves the first user in the queue and those behind it who are the same. */
+static void next_user(struct ctl_daemon *d)
+{
+    if (gm_list_empty(&d->queue)) {
+        d->start_wanted = false;
+        ctl_server_create(d, d->start_uid, CTL_NO_GROUP);
+        return;
+    }
+    uid_t uid = gm_list_entry(d->queue.next, struct ctl_conn, waiting)->peer.uid;
+    while (!gm_list_empty(&d->queue)) {
+        struct ctl_conn *c = gm_list_entry(d->queue.next, struct ctl_conn, waiting);
+        if (c->peer.uid != uid)
+            break;
+        gm_list_remove(&c->waiting);
+        serve(c);
+    }
+}
+
+static void on_backoff(void *daemon)
+{
+    struct ctl_daemon *d = daemon;
+    d->backoff_ms = GM_MIN(d->backoff_ms * 2, (unsigned)CTL_BACKOFF_MAX_MS);
+    d->backoff_running = false;
+    ctl_queue_advance(d);
+}
+
+/* Asks a server to make room. Tried again when its last client leaves; the timer is there for the log, where users
+ * look for what they wait for. */
+static void try_ending(struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    if (s->state != CTL_SERVER_ACTIVE || (d->backoff_running && s->clients_count))
+        return;
+    ctl_log(d, "Try shutting down server %d, backoff is enabled", (int)s->pid);
+    if (!s->clients_count) {
+        ctl_server_shutdown(s, false);
+        return;
+    }
+    ctl_log(d, "Server %d has %u active worker threads. Server will not shutdown.", (int)s->pid, s->clients_count);
+    ctl_log(d, "Control will try shutting down server %d again in at most %ums", (int)s->pid, d->backoff_ms);
+    if (!d->backoff)
+        d->backoff = ctl_timer_create(&d->loop, on_backoff, d);
+    if (d->backoff) {
+        d->backoff_running = true;
+        ctl_timer_start(d->backoff, d->backoff_ms);
+    }
+}
+
+void ctl_queue_advance(struct ctl_daemon *d)
+{
+    if (gm_list_empty(&d->queue) && !d->start_wanted) {
+        if (d->backoff)
+            ctl_timer_stop(d->backoff);
+        d->backoff_running = false;
+        d->backoff_ms = CTL_BACKOFF_MS;
+    } else if (gm_list_empty(&d->servers)) {
+        next_user(d);
+        ctl_queue_advance(d);
+    } else {
+        gm_list_for_each_safe (s, &d->servers, struct ctl_server, link)
+            try_ending(s);
+    }
+}
+
+void ctl_queue_refuse_all(struct ctl_daemon *d, int result, const char *reason)
+{
+    d->start_wanted = false;
+    while (!gm_list_empty(&d->queue))
+        ctl_conn_refuse(gm_list_entry(d->queue.next, struct ctl_conn, waiting), result, reason);
+}

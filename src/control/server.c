@@ -1,0 +1,429 @@
+/*
+ * Server processes: starting and retrying them, handing clients over, ending them. What they say over the link is in
+ * link.c.
+ */
+#include "control/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "control/command.h"
+#include "control/link.h"
+#include "control/spawn.h"
+
+#define TICK_MS     250
+#define HIDDEN_PIDS 0x40000000u /* above every process id of Linux; where NVIDIA's servers put theirs, too */
+
+static void start(struct ctl_server *s);
+static void on_timer(void *owner);
+
+struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
+{
+    struct ctl_server *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->daemon = d;
+    s->uid = uid;
+    s->gid = gid;
+    gm_list_init(&s->pending);
+    gm_list_init(&s->clients);
+    gm_list_init(&s->terminations);
+    s->timer = ctl_timer_create(&d->loop, on_timer, s);
+    if (!s->timer) {
+        free(s);
+        return NULL;
+    }
+    s->limits = d->limits;
+    gm_list_append(&d->servers, &s->link);
+    start(s);
+    return s;
+}
+
+static void close_process(struct ctl_server *s)
+{
+    ctl_channel_close(s->channel);
+    s->channel = NULL;
+    ctl_lines_close(s->output);
+    s->output = NULL;
+    s->pid = 0;
+}
+
+static void forget_client(struct ctl_server *s, struct ctl_client *c)
+{
+    gm_list_remove(&c->link);
+    s->clients_count--;
+    free(c);
+}
+
+static void refuse_pending(struct ctl_server *s, int result, const char *reason)
+{
+    while (!gm_list_empty(&s->pending))
+        ctl_conn_refuse(gm_list_entry(s->pending.next, struct ctl_conn, waiting), result, reason);
+}
+
+static void destroy(struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    close_process(s);
+    ctl_timer_close(s->timer);
+    gm_list_remove(&s->link);
+    refuse_pending(s, CTL_RESULT_CONNECTION_FAILED, "the server has ended");
+    gm_list_for_each_safe (c, &s->clients, struct ctl_client, link)
+        forget_client(s, c);
+    while (!gm_list_empty(&s->terminations))
+        ctl_server_terminated(s, gm_list_entry(s->terminations.next, struct ctl_request, link), CTL_RESULT_GONE);
+    free(s);
+    ctl_daemon_server_gone(d);
+}
+
+/* ---- start ---- */
+
+/* The process died before it was ready, or there never was one. Frees `s` when it gives up. */
+static void start_failed(struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    close_process(s);
+    if (s->starts < CTL_SERVER_STARTS) {
+        unsigned pause = CTL_RETRY_MS << (s->starts - 1);
+        ctl_log(d, "Server for user %u failed to start: %s. Trying again in %ums (%u of %d)", (unsigned)s->uid,
+                s->cause, pause, s->starts, CTL_SERVER_STARTS - 1);
+        s->state = CTL_SERVER_RETRYING;
+        ctl_timer_start(s->timer, pause);
+        return;
+    }
+    ctl_log(d, "Server for user %u failed to start %d times, giving up: %s", (unsigned)s->uid, CTL_SERVER_STARTS,
+            s->cause);
+    refuse_pending(s, s->result ? s->result : CTL_RESULT_CONNECTION_FAILED, s->cause);
+    destroy(s);
+}
+
+static void on_output(void *owner, const char *line)
+{
+    struct ctl_server *s = owner;
+    ctl_link_log(s, line);
+    if (s->state == CTL_SERVER_STARTING)
+        snprintf(s->cause, sizeof(s->cause), "%.*s", (int)sizeof(s->cause) - 1, line);
+}
+
+static void send_setup(struct ctl_server *s)
+{
+    uint8_t buffer[10240];
+    char memory[CTL_MEMORY_TEXT_MAX + 1];
+    struct wire_enc e;
+    ctl_limits_memory_text(&s->limits, memory);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_setup(&e, 0,
+                         &(struct wire_link_setup) { .share_pct = s->limits.share_pct,
+                                                     .priority = s->limits.priority,
+                                                     .memory_limits = memory,
+                                                     .pipe_directory = s->daemon->pipe_directory });
+    ctl_link_send(s, &e);
+}
+
+/* Sends it off; whatever goes wrong is found out later, when the timer or the process's end says so. */
+static void start(struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    struct ctl_spawn how = {
+        .path = d->server_path,
+        .name = d->server_name,
+        .change_user = d->uid == 0 && s->uid != d->uid,
+        .uid = s->uid,
+        .gid = s->gid,
+    };
+    int link_fd, output_fd;
+    s->state = CTL_SERVER_STARTING;
+    s->starts++;
+    s->cause[0] = '\0';
+    s->result = 0;
+    s->killed = false;
+    s->initialised = false;
+    pid_t pid = ctl_spawn_server(&how, &link_fd, &output_fd);
+    if (pid < 0) {
+        snprintf(s->cause, sizeof(s->cause), "cannot make a process: %s", strerror((int)-pid));
+        ctl_timer_start(s->timer, 0);
+        return;
+    }
+    s->pid = pid;
+    ctl_logfile_write(&d->control_log, "Control", pid, "Starting new server %d for user %u", (int)pid,
+                      (unsigned)s->uid);
+    s->channel = ctl_channel_create(&d->loop, link_fd, &ctl_link_ops, s);
+    s->output = ctl_lines_create(&d->loop, output_fd, on_output, s);
+    if (!s->channel || !s->output) {
+        ctl_server_kill(s, "out of memory");
+        return;
+    }
+    ctl_timer_start(s->timer, CTL_START_MS);
+    send_setup(s);
+}
+
+/* ---- clients ---- */
+
+struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key)
+{
+    gm_list_for_each (c, &s->clients, struct ctl_client, link)
+        if (c->key == key)
+            return c;
+    return NULL;
+}
+
+static struct ctl_client *add_client(struct ctl_server *s, const struct ctl_conn *conn)
+{
+    struct ctl_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->key = (uint32_t)conn->peer.pid;
+    if (conn->peer.pid <= 0 || ctl_server_client(s, c->key))
+        c->key = HIDDEN_PIDS + s->daemon->next_hidden_pid++ % HIDDEN_PIDS;
+    c->uid = conn->peer.uid;
+    strcpy(c->command, conn->command);
+    gm_list_append(&s->clients, &c->link);
+    s->clients_count++;
+    return c;
+}
+
+void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c)
+{
+    forget_client(s, c);
+    if (!s->clients_count)
+        ctl_queue_advance(s->daemon);
+}
+
+static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
+{
+    uint8_t buffer[2048];
+    struct wire_enc e;
+    struct ctl_daemon *d = s->daemon;
+    struct ctl_client *c = add_client(s, conn);
+    if (!c) {
+        ctl_conn_refuse(conn, CTL_RESULT_CONNECTION_FAILED, "out of memory");
+        return;
+    }
+    ctl_log(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_client(&e, 0,
+                          &(struct wire_link_client) { .pid = c->key,
+                                                       .uid = conn->peer.uid,
+                                                       .gid = conn->peer.gid,
+                                                       .share_pct = conn->share_pct,
+                                                       .priority = conn->priority,
+                                                       .memory_limits = conn->memory_limits,
+                                                       .command = conn->command });
+    int r = s->channel ? ctl_conn_hand_over(conn, s->channel, &e) : -EPIPE;
+    if (r == 0)
+        return;
+    /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
+    forget_client(s, c);
+    ctl_server_kill(s, r == -ENOBUFS ? "it does not read its link" : "it has closed its link");
+    if (++conn->attempts < CTL_SERVER_STARTS)
+        ctl_queue_admit(conn);
+    else
+        ctl_conn_refuse(conn, CTL_RESULT_CONNECTION_FAILED, "servers die as soon as they are ready");
+}
+
+void ctl_server_give(struct ctl_server *s, struct ctl_conn *c)
+{
+    if (s->state == CTL_SERVER_ACTIVE)
+        hand_over(s, c);
+    else
+        gm_list_append(&s->pending, &c->waiting);
+}
+
+void ctl_server_ready(struct ctl_server *s)
+{
+    ctl_log(s->daemon, "NEW SERVER %d: Ready", (int)s->pid);
+    s->state = CTL_SERVER_ACTIVE;
+    s->starts = 0;
+    ctl_timer_stop(s->timer);
+    while (s->state == CTL_SERVER_ACTIVE && !gm_list_empty(&s->pending)) {
+        struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
+        gm_list_remove(&c->waiting);
+        hand_over(s, c);
+    }
+    while (!gm_list_empty(&s->pending)) { /* it failed in between */
+        struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
+        gm_list_remove(&c->waiting);
+        ctl_queue_admit(c);
+    }
+    ctl_queue_advance(s->daemon);
+}
+
+void ctl_server_limits_changed(struct ctl_server *s)
+{
+    uint8_t buffer[8192];
+    char memory[CTL_MEMORY_TEXT_MAX + 1];
+    struct wire_enc e;
+    ctl_limits_memory_text(&s->limits, memory);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_limits(&e, 0,
+                          &(struct wire_link_limits) { .share_pct = s->limits.share_pct,
+                                                       .priority = s->limits.priority,
+                                                       .memory_limits = memory,
+                                                       .running = !s->daemon->options.classic_limits });
+    ctl_link_send(s, &e);
+}
+
+/* ---- end ---- */
+
+void ctl_server_kill(struct ctl_server *s, const char *reason)
+{
+    if (s->state != CTL_SERVER_STARTING)
+        s->state = CTL_SERVER_STOPPING;
+    else if (!s->cause[0])
+        snprintf(s->cause, sizeof(s->cause), "%s", reason);
+    if (s->pid > 0 && !s->killed) {
+        ctl_log(s->daemon, "Killing server %d: %s", (int)s->pid, reason);
+        kill(s->pid, SIGKILL);
+        s->killed = true;
+    }
+}
+
+void ctl_server_link_closed(struct ctl_server *s)
+{
+    if (s->state == CTL_SERVER_STARTING) {
+        ctl_timer_start(s->timer, CTL_END_MS);
+        return;
+    }
+    s->state = CTL_SERVER_STOPPING;
+    s->forced = true; /* it cannot be told any more */
+    if (!s->end_at_ns)
+        s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
+    ctl_timer_start(s->timer, TICK_MS);
+}
+
+static void send_shutdown(struct ctl_server *s)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_shutdown(&e, 0, &(struct wire_link_shutdown) { .force = s->forced });
+    ctl_link_send(s, &e);
+}
+
+/* True if no client is left, also as far as the system knows: a server that hangs does not tell. */
+static bool deserted(const struct ctl_server *s)
+{
+    gm_list_for_each (c, &s->clients, struct ctl_client, link)
+        if (c->key >= HIDDEN_PIDS || kill((pid_t)c->key, 0) == 0 || errno != ESRCH)
+            return false;
+    return true;
+}
+
+static void tick(struct ctl_server *s)
+{
+    uint64_t now = gm_now_ns();
+    if (s->force_at_ns && now >= s->force_at_ns && !s->forced)
+        ctl_server_shutdown(s, true);
+    if (!s->end_at_ns && deserted(s))
+        s->end_at_ns = now + CTL_END_MS * GM_NS_PER_MS;
+    if (s->end_at_ns && now >= s->end_at_ns)
+        ctl_server_kill(s, "it was asked to end and does not");
+    else
+        ctl_timer_start(s->timer, TICK_MS);
+}
+
+static void on_timer(void *owner)
+{
+    struct ctl_server *s = owner;
+    switch (s->state) {
+    case CTL_SERVER_RETRYING:
+        start(s);
+        break;
+    case CTL_SERVER_STARTING:
+        if (s->pid > 0) {
+            ctl_server_kill(s, s->channel ? "it is not ready in time" : "it has closed its link");
+        } else {
+            start_failed(s);
+        }
+        break;
+    case CTL_SERVER_STOPPING:
+        tick(s);
+        break;
+    case CTL_SERVER_ACTIVE:
+        break;
+    }
+}
+
+void ctl_server_shutdown(struct ctl_server *s, bool force)
+{
+    struct ctl_daemon *d = s->daemon;
+    bool first = s->state != CTL_SERVER_STOPPING;
+    if (!first && (!force || s->forced))
+        return;
+    refuse_pending(s, CTL_RESULT_SERVER_NOT_READY, "the server was told to end");
+    s->state = CTL_SERVER_STOPPING;
+    if (s->pid == 0) {
+        destroy(s);
+        return;
+    }
+    s->forced = force;
+    if (force)
+        ctl_log(d, "Force shutting down server %d", (int)s->pid);
+    else
+        ctl_log(d, "Try shutting down server %d, backoff is disabled", (int)s->pid);
+    if (force || !s->clients_count)
+        s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
+    ctl_timer_start(s->timer, TICK_MS);
+    send_shutdown(s);
+}
+
+void ctl_server_force_after(struct ctl_server *s, uint64_t ms)
+{
+    if (s->state != CTL_SERVER_STOPPING || s->forced)
+        return;
+    uint64_t at = gm_now_ns() + ms * GM_NS_PER_MS;
+    if (!s->force_at_ns || at < s->force_at_ns)
+        s->force_at_ns = at;
+    if (ms == 0)
+        ctl_server_shutdown(s, true);
+}
+
+static void ended(struct ctl_server *s, int status)
+{
+    struct ctl_daemon *d = s->daemon;
+    char how[96];
+    s->killed = true; /* the process id is no longer ours */
+    /* Its last words may still be on the way. */
+    if (s->output)
+        ctl_lines_drain(s->output);
+    if (s->channel)
+        ctl_channel_drain(s->channel);
+    if (WIFEXITED(status))
+        snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(status));
+    else
+        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    ctl_log(d, "Server %d %s", (int)s->pid, how);
+    s->pid = 0;
+    if (s->state != CTL_SERVER_STARTING) {
+        destroy(s);
+        return;
+    }
+    if (!s->cause[0])
+        snprintf(s->cause, sizeof(s->cause), "it %s", how);
+    start_failed(s);
+}
+
+void ctl_server_reap(struct ctl_daemon *d)
+{
+    gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
+        int status;
+        if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) == s->pid)
+            ended(s, status);
+    }
+}
+
+struct ctl_server *ctl_server_find(struct ctl_daemon *d, const char *word)
+{
+    uint64_t pid;
+    if (!gm_parse_u64(word, INT32_MAX, &pid) || pid == 0)
+        return NULL;
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if ((uint64_t)s->pid == pid)
+            return s;
+    return NULL;
+}

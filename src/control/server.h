@@ -1,0 +1,99 @@
+/*
+ * A server process as the daemon sees it, with the clients that were handed to it.
+ *
+ *    RETRYING ──▶ STARTING ──▶ ACTIVE ──▶ STOPPING ──▶ (gone)
+ *        ▲───────────┘ died at start
+ *
+ * While it starts, clients wait in `pending`. A server that dies at start is tried again, with growing pauses; then
+ * its pending clients are refused. The link is not trusted more than the user the server runs as.
+ */
+#ifndef GMUX_CONTROL_SERVER_H
+#define GMUX_CONTROL_SERVER_H
+
+#include "control/daemon.h"
+
+enum ctl_server_state {
+    CTL_SERVER_RETRYING,
+    CTL_SERVER_STARTING,
+    CTL_SERVER_ACTIVE,
+    CTL_SERVER_STOPPING,
+};
+
+struct ctl_context {
+    uint32_t id;
+    uint32_t device;
+    bool active;
+};
+
+/* A process that is a client of a server. */
+struct ctl_client {
+    struct gm_list link;
+    uint32_t key; /* unique in its server: the pid, or a number above all pids where that is hidden or taken */
+    uid_t uid;
+    bool connected; /* the server has said so */
+    uint64_t pid_namespace;
+    unsigned contexts_count;
+    struct ctl_context contexts[CTL_CONTEXTS_MAX];
+    char command[1025];
+};
+
+struct ctl_server {
+    struct gm_list link;
+    struct ctl_daemon *daemon;
+    enum ctl_server_state state;
+    uid_t uid; /* whose clients it serves; the daemon's own in multi-user mode */
+    gid_t gid;
+    pid_t pid; /* 0 while RETRYING */
+    unsigned starts;
+    bool forced;      /* was told not to wait for clients */
+    bool killed;      /* SIGKILL is on its way */
+    bool initialised; /* its log lines are tagged Server from here on */
+    struct ctl_channel *channel;
+    struct ctl_lines *output;
+    struct ctl_timer *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */
+    struct ctl_limits limits;
+    struct gm_list pending; /* struct ctl_conn.waiting */
+    struct gm_list clients; /* struct ctl_client.link */
+    unsigned clients_count;
+    struct gm_list terminations; /* struct ctl_request waiting for an answer */
+    unsigned log_budget;
+    unsigned log_left_out;
+    uint64_t log_refill_ns;
+    uint64_t force_at_ns; /* STOPPING: forced from then on; 0: never */
+    uint64_t end_at_ns;   /* STOPPING: killed then; 0: it may still wait for clients */
+    int result;           /* what waiting clients get if it fails; 0: it did not say */
+    char cause[513];      /* why it failed, as far as it said */
+};
+
+/* Creates and starts one. NULL without memory. */
+struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid);
+
+/* By process id as typed in a command; NULL. */
+struct ctl_server *ctl_server_find(struct ctl_daemon *d, const char *word);
+
+/* Hands the client over, or has it wait until the server is ready. The connection is no longer the caller's. */
+void ctl_server_give(struct ctl_server *s, struct ctl_conn *c);
+
+/* Tells the server its limits. */
+void ctl_server_limits_changed(struct ctl_server *s);
+
+/* Asks it to end: once its clients have left, or now. Asking again may turn the first into the second. */
+void ctl_server_shutdown(struct ctl_server *s, bool force);
+/* Forces it to end after `ms`. */
+void ctl_server_force_after(struct ctl_server *s, uint64_t ms);
+
+/* SIGCHLD: collects servers that have ended. */
+void ctl_server_reap(struct ctl_daemon *d);
+
+/* Kills it at once; everything else follows when it is collected. */
+void ctl_server_kill(struct ctl_server *s, const char *reason);
+
+/* For link.c: the server said that it is ready; that a client has left (frees it); has closed the link. */
+void ctl_server_ready(struct ctl_server *s);
+void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c);
+void ctl_server_link_closed(struct ctl_server *s);
+
+/* A client by its key, or NULL. */
+struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key);
+
+#endif

@@ -1,0 +1,129 @@
+#include "control/ui.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "control/command.h"
+#include "control/place.h"
+#include "transport/sock.h"
+#include "wire/messages.h"
+
+/* After `quit`: how long the daemon's process may take to go. */
+#define GONE_MS 5000
+
+static struct tp_packet packet;
+
+static int connect_to(const char *name)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/%s", ctl_place_pipe_directory(), name);
+    return tp_connect(path);
+}
+
+/* Through the socket that strangers cannot fill up, where we may. */
+static int connect_daemon(void)
+{
+    int fd = connect_to(CTL_PRIVILEGED_SOCKET);
+    return fd >= 0 ? fd : connect_to(CTL_SOCKET);
+}
+
+/* True until the connection breaks. */
+static bool run_command(int fd, const char *line)
+{
+    uint8_t buffer[CTL_LINE_MAX + 64];
+    struct wire_enc e;
+    struct wire_ui_reply m;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_ui_command(&e, 0, &(struct wire_ui_command) { .line = line });
+    if (tp_send(fd, &e, NULL, 0) < 0)
+        return false;
+    do {
+        if (tp_recv(fd, &packet) <= 0)
+            return false;
+        wire_get_ui_reply(&packet.body, &m);
+        bool good = packet.header.type == WIRE_UI_REPLY && wire_dec_finish(&packet.body);
+        if (good)
+            fwrite(m.text.data, 1, m.text.size, stdout);
+        tp_packet_finish(&packet);
+        if (!good)
+            return false;
+    } while (!m.last);
+    fflush(stdout);
+    return true;
+}
+
+/* Scripts look for the process right after `quit`: it is over when it is gone, not when it has answered. */
+static void wait_until_gone(int fd)
+{
+    struct tp_peer peer;
+    if (tp_peer(fd, &peer) < 0 || peer.pid <= 0)
+        return;
+    GM_AUTO_FD int process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    struct pollfd p = { .fd = process, .events = POLLIN };
+    if (process >= 0)
+        poll(&p, 1, GONE_MS);
+}
+
+static bool is_quit(const char *line)
+{
+    struct ctl_words w;
+    return ctl_words_parse(&w, line) && strcmp(ctl_words_at(&w, 0), "quit") == 0;
+}
+
+/* 0, or the exit status. The daemon ends with the first `quit` that works; lines after it cannot be sent. */
+static int run_line(int fd, const char *line)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    if (strlen(line) > CTL_LINE_MAX) {
+        printf("Command too long\n");
+        return 0;
+    }
+    if (!run_command(fd, line)) {
+        printf("Cannot send command to MPS control daemon process\n");
+        return 1;
+    }
+    /* A `quit` that was refused leaves the connection open. */
+    if (is_quit(line) && poll(&p, 1, 100) > 0)
+        wait_until_gone(fd);
+    return 0;
+}
+
+static int run_input(int fd)
+{
+    GM_AUTO_FREE char *line = NULL;
+    size_t capacity = 0;
+    ssize_t n;
+    int status = 0;
+    while (status == 0 && (n = getline(&line, &capacity, stdin)) >= 0) {
+        if (n > 0 && line[n - 1] == '\n')
+            line[n - 1] = '\0';
+        status = run_line(fd, line);
+    }
+    return status;
+}
+
+int ctl_ui_run(int count, char **words)
+{
+    struct ctl_text line = { 0 };
+    signal(SIGPIPE, SIG_IGN);
+    GM_AUTO_FD int fd = connect_daemon();
+    if (fd < 0) {
+        printf("Cannot find MPS control daemon process\n");
+        return 1;
+    }
+    if (count == 0)
+        return run_input(fd);
+    for (int i = 0; i < count; i++)
+        ctl_text_add(&line, "%s%s", i ? " " : "", words[i]);
+    int status = run_line(fd, line.data ? line.data : "");
+    ctl_text_finish(&line);
+    return status;
+}
