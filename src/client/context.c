@@ -61,7 +61,7 @@ static int activate(struct rt_context *c)
     c->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
     c->number = (uint32_t)c->id;
     memcpy(c->limits, limit_defaults, sizeof(c->limits));
-    int r = rt_request_context(rt_session, c->number, (uint32_t)c->device, true);
+    int r = rt_request_context_open(rt_session, c->number, (uint32_t)c->device);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&c->active, true, memory_order_release);
     return r;
@@ -116,7 +116,7 @@ void rt_context_destroy(struct rt_context *c)
     rt_event_destroy_all(c);
     rt_module_destroy_all(c);
     rt_memory_destroy_all(c);
-    (void)rt_request_context(rt_session, c->number, (uint32_t)c->device, false);
+    (void)rt_request_context_close(rt_session, c->number);
     if (!c->primary)
         rt_object_release(&rt_contexts, &c->object);
 }

@@ -78,8 +78,6 @@ CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
     int r = ready();
     if (r)
         return r;
-    if (!ctx)
-        return CUDA_ERROR_INVALID_VALUE;
     struct rt_context *c = rt_context_find(ctx, false);
     return c ? rt_stack_push(c) : CUDA_ERROR_INVALID_CONTEXT;
 }

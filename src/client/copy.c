@@ -34,22 +34,15 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
     uint64_t size, end;
     if (!extent(b, side, &size) || __builtin_add_overflow(side->address, size, &end))
         return CUDA_ERROR_INVALID_VALUE;
-    uint64_t address = side->address;
-    bool known = rt_memory_find(address, &range);
-    if (!known && side->kind != RT_SIDE_HOST && rt_memory_find_alias(address, &range)) {
-        known = true; /* the device's address of registered memory */
-        address = range.base + (address - range.window);
-    }
-    if (known && size > range.size - (address - range.base)) {
-        if (side->kind != RT_SIDE_HOST)
-            return CUDA_ERROR_INVALID_VALUE;
-        known = false; /* starts in registered pages and goes on beyond them */
-    }
-    if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0))
+    uint64_t window = side->address;
+    bool known = rt_memory_device_range(side->address, size, &range, &window);
+    /* What is not all known memory is the program's own, unless it has to be, or begins to be, the device's. */
+    if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0 ||
+                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range))))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct place) { .in_window = known,
                             .host = !known || rt_memory_is_host(&range),
-                            .window = known ? range.window + (address - range.base) : address };
+                            .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }
 

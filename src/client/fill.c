@@ -19,18 +19,19 @@ static int fill(const struct fill *f, CUstream stream, bool synchronous)
     struct rt_context *c;
     struct rt_stream *st;
     struct rt_range range;
-    uint64_t row, size;
+    uint64_t row, size, dst;
     int r = rt_enter(&c);
     r = r ? r : rt_stream_resolve(c, stream, &st);
     if (r || f->width == 0 || f->height == 0)
         return r;
     if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
         __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
-        f->dst % f->element || (f->height > 1 && f->pitch % f->element) || !rt_memory_covers(f->dst, size, &range))
+        f->dst % f->element || (f->height > 1 && f->pitch % f->element) ||
+        !rt_memory_device_range(f->dst, size, &range, &dst))
         return CUDA_ERROR_INVALID_VALUE;
     struct wire_rec_fill rec = {
         .head.op = WIRE_OP_FILL,
-        .dst = range.window + (f->dst - range.base),
+        .dst = dst,
         .pitch = f->height > 1 ? f->pitch : row,
         .width = f->width,
         .height = f->height,

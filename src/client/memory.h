@@ -27,8 +27,9 @@ struct rt_range {
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
 bool rt_memory_find(uint64_t address, struct rt_range *out);
-/* The same, and [address, address + size) lies within it. */
-bool rt_memory_covers(uint64_t address, uint64_t size, struct rt_range *out);
+/* The range that [address, address + size) lies within, by either of its addresses; *window: where the device sees it.
+ */
+bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *out, uint64_t *window);
 /* The registered range that the device sees at `address`. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out);
 /* Enters a range; fills in its id. CUresult. */

@@ -51,9 +51,15 @@ bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
     return found;
 }
 
-bool rt_memory_covers(uint64_t address, uint64_t size, struct rt_range *out)
+bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *out, uint64_t *window)
 {
-    return rt_memory_find(address, out) && size <= out->size - (address - out->base);
+    if (rt_memory_find(address, out))
+        *window = out->window + (address - out->base);
+    else if (rt_memory_find_alias(address, out))
+        *window = address;
+    else
+        return false;
+    return size <= out->size - (*window - out->window);
 }
 
 int rt_memory_insert(struct rt_range *r)

@@ -1,5 +1,6 @@
 /*
- * Requests on the session socket: one at a time, answered by a packet with the same serial.
+ * Requests on the session socket: one at a time, answered by a packet with the same serial. Frees alone are not waited
+ * for; their answers are counted as they come by, and waited for where it matters that they were carried out.
  */
 #include "client/session.h"
 
@@ -8,6 +9,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+
+#define FREES_OUT_MAX 32u
 
 static int server_gone(struct rt_session *s)
 {
@@ -19,6 +22,14 @@ static void begin(struct rt_session *s, struct wire_enc *e)
 {
     pthread_mutex_lock(&s->request_lock);
     wire_enc_init(e, s->request, WIRE_PACKET_MAX);
+}
+
+/* In the place of another answer a status is a failure. */
+static int status_result(struct tp_packet *p)
+{
+    struct wire_status m;
+    wire_get_status(&p->body, &m);
+    return m.result ? m.result : CUDA_ERROR_UNKNOWN;
 }
 
 /* Sends what was encoded with `serial`, and waits for its answer in s->packet. An answer of another type than
@@ -34,11 +45,10 @@ static int exchange(struct rt_session *s, struct wire_enc *e, uint64_t serial, u
             return server_gone(s);
         if (p->header.serial == serial && p->header.type == want)
             return CUDA_SUCCESS;
-        if (p->header.serial == serial && p->header.type == WIRE_STATUS) {
-            struct wire_status m;
-            wire_get_status(&p->body, &m);
-            return m.result ? m.result : CUDA_ERROR_UNKNOWN;
-        }
+        if (p->header.serial == serial && p->header.type == WIRE_STATUS)
+            return status_result(p);
+        if (p->header.serial && s->frees_out)
+            s->frees_out--;
         tp_packet_finish(p);
     }
     return CUDA_SUCCESS;
@@ -51,23 +61,88 @@ static int end(struct rt_session *s, int result)
     return result;
 }
 
-int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+/* The end of a request that is answered by a status, which is the result. */
+static int end_with_status(struct rt_session *s, struct wire_enc *e, uint64_t serial)
 {
-    struct wire_memory_allocated answer = { 0 };
+    struct wire_status answer = { 0 };
+    int r = exchange(s, e, serial, WIRE_STATUS, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_status(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    return end(s, r);
+}
+
+int rt_request_ready(struct rt_session *s)
+{
     struct wire_enc e;
     begin(s, &e);
     uint64_t serial = ++s->serial;
-    wire_pack_memory_alloc(&e, serial, &(struct wire_memory_alloc) { .size = size, .align = align, .kind = kind });
-    int r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_memory_allocated(&s->packet->body, &answer);
-        r = answer.result;
-        uint64_t area = kind == WIRE_MEMORY_KIND_HOST ? s->window_base + s->window_half : s->window_base;
-        uint64_t offset = answer.address - area; /* wraps far away if the address lies below */
-        if (r == CUDA_SUCCESS && (offset >= s->window_half || size > s->window_half - offset))
-            r = server_gone(s);
+    wire_pack_session_ready(&e, serial, &(struct wire_session_ready) { 0 });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_context_open(&e, serial, &(struct wire_context_open) { .context = context, .device = device });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_context_close(struct rt_session *s, uint32_t context)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    wire_pack_context_close(&e, 0, &(struct wire_context_close) { .context = context });
+    return end(s, exchange(s, &e, 0, 0, -1));
+}
+
+/* Waits for the frees under way; request lock held. */
+static int settle_frees(struct rt_session *s)
+{
+    while (s->frees_out) {
+        if (tp_recv(s->fd, s->packet) <= 0)
+            return server_gone(s);
+        s->frees_out -= s->packet->header.serial != 0;
+        tp_packet_finish(s->packet);
     }
-    *address = r == CUDA_SUCCESS ? answer.address : 0;
+    return CUDA_SUCCESS;
+}
+
+static int alloc_once(struct rt_session *s, const struct wire_memory_alloc *m, uint64_t *address)
+{
+    struct wire_memory_allocated answer = { 0 };
+    struct wire_enc e;
+    uint64_t serial = ++s->serial;
+    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
+    wire_pack_memory_alloc(&e, serial, m);
+    int r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
+    if (r)
+        return r;
+    wire_get_memory_allocated(&s->packet->body, &answer);
+    tp_packet_finish(s->packet);
+    if (answer.result)
+        return answer.result;
+    uint64_t area = m->kind == WIRE_MEMORY_KIND_HOST ? s->window_base + s->window_half : s->window_base;
+    uint64_t offset = answer.address - area; /* wraps far away if the address lies below */
+    if (offset >= s->window_half || m->size > s->window_half - offset)
+        return server_gone(s);
+    *address = answer.address;
+    return CUDA_SUCCESS;
+}
+
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+{
+    const struct wire_memory_alloc m = { .size = size, .align = align, .kind = kind };
+    *address = 0;
+    pthread_mutex_lock(&s->request_lock);
+    int r = alloc_once(s, &m, address);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && s->frees_out) {
+        r = settle_frees(s);
+        r = r ? r : alloc_once(s, &m, address);
+    }
     return end(s, r);
 }
 
@@ -75,8 +150,11 @@ int rt_request_free(struct rt_session *s, uint64_t address)
 {
     struct wire_enc e;
     begin(s, &e);
-    wire_pack_memory_free(&e, 0, &(struct wire_memory_free) { .address = address });
-    return end(s, exchange(s, &e, 0, 0, -1));
+    wire_pack_memory_free(&e, ++s->serial, &(struct wire_memory_free) { .address = address });
+    int r = exchange(s, &e, 0, 0, -1);
+    if (r == CUDA_SUCCESS && ++s->frees_out >= FREES_OUT_MAX)
+        r = settle_frees(s);
+    return end(s, r);
 }
 
 int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes)
@@ -84,25 +162,15 @@ int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t 
     struct wire_memory_info_is answer = { 0 };
     struct wire_enc e;
     begin(s, &e);
+    int r = settle_frees(s);
     uint64_t serial = ++s->serial;
     wire_pack_memory_info(&e, serial, &(struct wire_memory_info) { 0 });
-    int r = exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
+    r = r ? r : exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
     if (r == CUDA_SUCCESS)
         wire_get_memory_info_is(&s->packet->body, &answer);
     *free_bytes = answer.free;
     *total_bytes = answer.total;
     return end(s, r);
-}
-
-int rt_request_context(struct rt_session *s, uint32_t context, uint32_t device, bool open)
-{
-    struct wire_enc e;
-    begin(s, &e);
-    if (open)
-        wire_pack_context_open(&e, 0, &(struct wire_context_open) { .context = context, .device = device });
-    else
-        wire_pack_context_close(&e, 0, &(struct wire_context_close) { .context = context });
-    return end(s, exchange(s, &e, 0, 0, -1));
 }
 
 int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, struct rt_loaded *out)

@@ -242,12 +242,10 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
                                            .arg = s };
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
-        struct wire_enc e;
         tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data, s->shared.ring_size);
-        wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
-        wire_pack_session_ready(&e, 0, &(struct wire_session_ready) { 0 });
-        if (tp_send(s->fd, &e, NULL, 0) < 0)
-            result = failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "the connection was closed");
+        result = rt_request_ready(s);
+        if (result != CUDA_SUCCESS)
+            (void)snprintf(why, why_size, "the server could not attach it to the device");
     }
     if (result != CUDA_SUCCESS) {
         rt_session_close(s);

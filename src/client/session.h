@@ -49,6 +49,7 @@ struct rt_session {
 
     pthread_mutex_t request_lock;
     uint64_t serial;          /* request_lock */
+    unsigned frees_out;       /* request_lock: frees whose answer has not come yet */
     struct tp_packet *packet; /* request_lock */
     uint8_t *request;         /* request_lock: where requests are encoded */
 
@@ -93,11 +94,14 @@ static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t numbe
 }
 
 /* Requests. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+/* All is mapped; answered when the device knows the client. */
+int rt_request_ready(struct rt_session *s);
 int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
-/* No answer: what follows on this socket comes after it. No queued operation may use the memory any more. */
+/* Not waited for. No queued operation may use the memory any more. */
 int rt_request_free(struct rt_session *s, uint64_t address);
 int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes);
-int rt_request_context(struct rt_session *s, uint32_t context, uint32_t device, bool open);
+int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device);
+int rt_request_context_close(struct rt_session *s, uint32_t context); /* no answer */
 
 struct rt_loaded {
     uint32_t module;

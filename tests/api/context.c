@@ -1,0 +1,174 @@
+/* Primary and created contexts, the stack, what contexts own. */
+#include "tap.h"
+
+#include <pthread.h>
+
+static void primary(void)
+{
+    CUcontext a, b, current;
+    unsigned flags;
+    int active;
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    EQ(active, 1);
+    OK(cuDevicePrimaryCtxRetain(&a, 0));
+    OK(cuDevicePrimaryCtxRetain(&b, 0));
+    TRUE(a == b);
+    OK(cuCtxGetCurrent(&current));
+    TRUE(a == current);
+    OK(cuDevicePrimaryCtxRelease(0));
+    OK(cuDevicePrimaryCtxRelease(0));
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    EQ(active, 1);
+    IS(cuDevicePrimaryCtxRetain(&a, 99), CUDA_ERROR_INVALID_DEVICE);
+    IS(cuDevicePrimaryCtxRetain(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxDestroy(a), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void create_and_stack(void)
+{
+    CUcontext primary_context, a, b, c;
+    CUdevice d = -1;
+    OK(cuCtxGetCurrent(&primary_context));
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    OK(cuCtxGetCurrent(&c));
+    TRUE(c == a);
+    OK(cuCtxCreate_v2(&b, CU_CTX_SCHED_BLOCKING_SYNC, 0));
+    OK(cuCtxPopCurrent(&c));
+    TRUE(c == b);
+    OK(cuCtxGetCurrent(&c));
+    TRUE(c == a);
+    OK(cuCtxPushCurrent(b));
+    OK(cuCtxGetDevice(&d));
+    EQ(d, 0);
+    OK(cuCtxDestroy(b)); /* current: popped as well */
+    OK(cuCtxGetCurrent(&c));
+    TRUE(c == a);
+    OK(cuCtxDestroy(a));
+    OK(cuCtxGetCurrent(&c));
+    TRUE(c == primary_context);
+    OK(cuCtxSynchronize());
+}
+
+static void bad_creation(void)
+{
+    CUcontext c;
+    IS(cuCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxCreate_v2(&c, 0, 99), CUDA_ERROR_INVALID_DEVICE);
+    IS(cuCtxCreate_v2(&c, 0x80000000u, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuCtxSetCurrent((CUcontext)(uintptr_t)0x1234560), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void stale_handle(void)
+{
+    CUcontext a;
+    if (tap_genuine())
+        tap_skip("the genuine library follows stale handles");
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    OK(cuCtxDestroy(a));
+    IS(cuCtxSetCurrent(a), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuCtxDestroy(a), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void questions(void)
+{
+    CUcontext a;
+    unsigned flags = 99, version = 0;
+    unsigned long long id1 = 0, id2 = 0;
+    size_t value = 0;
+    int least = 9, greatest = 9;
+    CUfunc_cache cache;
+    OK(cuCtxCreate_v2(&a, CU_CTX_SCHED_SPIN, 0));
+    OK(cuCtxGetFlags(&flags));
+    EQ(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_SPIN);
+    OK(cuCtxGetId(a, &id1));
+    OK(cuCtxGetApiVersion(a, &version));
+    TRUE(version >= 3020);
+    OK(cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+    TRUE(value >= 1024);
+    OK(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 2 << 20));
+    OK(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
+    EQ(value, 2 << 20);
+    TRUE(cuCtxGetLimit(&value, (CUlimit)99) != CUDA_SUCCESS);
+    OK(cuCtxGetStreamPriorityRange(&least, &greatest));
+    EQ(least, 0);
+    TRUE(greatest < 0);
+    OK(cuCtxGetStreamPriorityRange(NULL, NULL));
+    OK(cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+    OK(cuCtxGetCacheConfig(&cache));
+    OK(cuCtxDestroy(a));
+    OK(cuCtxGetId(NULL, &id2));
+    TRUE(id1 != id2);
+}
+
+static void *other_thread(void *arg)
+{
+    CUcontext c = (CUcontext)arg;
+    CUdeviceptr p;
+    return (void *)(uintptr_t)(cuCtxGetCurrent(&c) == CUDA_SUCCESS && c == NULL &&
+                               cuMemAlloc(&p, 1) == CUDA_ERROR_INVALID_CONTEXT &&
+                               cuCtxSetCurrent((CUcontext)arg) == CUDA_SUCCESS && cuMemAlloc(&p, 1) == CUDA_SUCCESS &&
+                               cuMemFree(p) == CUDA_SUCCESS);
+}
+
+static void per_thread(void)
+{
+    CUcontext c;
+    pthread_t t;
+    void *good;
+    OK(cuCtxGetCurrent(&c));
+    EQ(pthread_create(&t, NULL, other_thread, c), 0);
+    EQ(pthread_join(t, &good), 0);
+    TRUE(good != NULL);
+}
+
+/* What a context owned is gone with it. */
+static void ownership(void)
+{
+    CUcontext a;
+    CUdeviceptr p;
+    CUstream s;
+    CUevent e;
+    size_t before, after, total;
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    OK(cuMemGetInfo(&before, &total));
+    OK(cuMemAlloc(&p, 16 << 20));
+    OK(cuStreamCreate(&s, 0));
+    OK(cuEventCreate(&e, 0));
+    OK(cuCtxDestroy(a));
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    OK(cuMemGetInfo(&after, &total));
+    if (!tap_genuine()) {
+        EQ(before, after);
+        IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+        IS(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+        IS(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+    }
+    OK(cuCtxDestroy(a));
+}
+
+/* Last: afterwards the primary context is a new one. */
+static void reset(void)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    unsigned flags;
+    int active = 7;
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    EQ(active, 0);
+    IS(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuCtxSetCurrent(c));
+    OK(cuMemAlloc(&p, 16));
+    OK(cuMemFree(p));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(primary),   TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle),
+        TEST(questions), TEST(per_thread),       TEST(ownership),    TEST(reset),
+    };
+    return tap_main(tests, COUNT(tests));
+}

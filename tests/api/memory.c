@@ -1,0 +1,166 @@
+/* Allocation of device, pinned, managed and registered memory. */
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void alloc_and_free(void)
+{
+    CUdeviceptr p = 0, q = 0;
+    OK(cuMemAlloc(&p, 1));
+    OK(cuMemAlloc(&q, 1 << 20));
+    TRUE(p && q && p != q);
+    EQ(p % 256, 0);
+    OK(cuMemFree(p));
+    OK(cuMemFree(q));
+    OK(cuMemFree(0));
+    IS(cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemAlloc(NULL, 16), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemFree(0x1000), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void bad_free(void)
+{
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 4096));
+    IS(cuMemFree(p + 256), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree(p));
+    IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void too_much(void)
+{
+    CUdeviceptr p;
+    IS(cuMemAlloc(&p, 1ull << 45), CUDA_ERROR_OUT_OF_MEMORY);
+    OK(cuMemAlloc(&p, 16)); /* that was no sticky error */
+    OK(cuMemFree(p));
+}
+
+static void info(void)
+{
+    CUdeviceptr p;
+    size_t before, after, total;
+    OK(cuMemGetInfo(&before, &total));
+    TRUE(before <= total && total > 0);
+    OK(cuMemAlloc(&p, 32 << 20));
+    OK(cuMemGetInfo(&after, &total));
+    if (after > before - (32u << 20))
+        tap_fail(__FILE__, __LINE__, "%zu bytes free of %zu after an allocation, %zu before", after, total, before);
+    OK(cuMemFree(p));
+}
+
+static void pitch(void)
+{
+    CUdeviceptr p;
+    size_t pitch_bytes = 0;
+    OK(cuMemAllocPitch(&p, &pitch_bytes, 100, 10, 4));
+    TRUE(pitch_bytes >= 100 && pitch_bytes % 32 == 0);
+    OK(cuMemsetD2D8(p, pitch_bytes, 1, 100, 10));
+    OK(cuMemFree(p));
+    IS(cuMemAllocPitch(&p, &pitch_bytes, 100, 10, 3), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void address_range(void)
+{
+    CUdeviceptr p, base;
+    size_t size;
+    OK(cuMemAlloc(&p, 10000));
+    OK(cuMemGetAddressRange(&base, &size, p + 9999));
+    TRUE(base == p);
+    EQ(size, 10000);
+    OK(cuMemGetAddressRange(NULL, &size, p));
+    OK(cuMemFree(p));
+    TRUE(cuMemGetAddressRange(&base, &size, 0x10) != CUDA_SUCCESS);
+}
+
+static void pinned(void)
+{
+    void *h = NULL;
+    CUdeviceptr d = 0;
+    unsigned flags = 0;
+    OK(cuMemHostAlloc(&h, 100000, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
+    memset(h, 0x5a, 100000);
+    OK(cuMemHostGetDevicePointer(&d, h, 0));
+    TRUE(d == (CUdeviceptr)(uintptr_t)h);
+    OK(cuMemHostGetFlags(&flags, h));
+    TRUE(flags & CU_MEMHOSTALLOC_DEVICEMAP);
+    IS(cuMemHostGetDevicePointer(&d, &flags, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFreeHost(h));
+    TRUE(cuMemFreeHost(h) != CUDA_SUCCESS);
+    OK(cuMemAllocHost(&h, 64));
+    OK(cuMemFreeHost(h));
+    IS(cuMemHostAlloc(&h, 64, 0x80), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemHostAlloc(NULL, 64, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void managed(void)
+{
+    CUdeviceptr p;
+    OK(cuMemAllocManaged(&p, 4096, CU_MEM_ATTACH_GLOBAL));
+    uint32_t *words = (uint32_t *)(uintptr_t)p;
+    words[0] = 1;
+    OK(cuMemsetD32(p + 4, 0xabcd, 10));
+    OK(cuCtxSynchronize());
+    EQ(words[0], 1);
+    EQ(words[10], 0xabcd);
+    OK(cuMemFree(p));
+    IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void registered(void)
+{
+    const size_t size = 64 << 10;
+    uint8_t *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CUdeviceptr d, p;
+    TRUE(h != MAP_FAILED);
+    memset(h, 3, size);
+    OK(cuMemHostRegister(h, size, CU_MEMHOSTREGISTER_DEVICEMAP));
+    EQ(h[100], 3); /* still there */
+    IS(cuMemHostRegister(h, size, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    OK(cuMemHostGetDevicePointer(&d, h, 0));
+    h[5] = 55;
+    OK(cuMemsetD8(d + 1000, 9, 1000)); /* the device writes the program's pages */
+    OK(cuCtxSynchronize());
+    EQ(h[999], 3);
+    EQ(h[1000], 9);
+    OK(cuMemAlloc(&p, size));
+    OK(cuMemcpyHtoDAsync(p, h, size, NULL));
+    OK(cuStreamSynchronize(NULL));
+    memset(h, 0, size);
+    OK(cuMemcpyDtoHAsync(h, p, size, NULL));
+    OK(cuStreamSynchronize(NULL));
+    EQ(h[5], 55);
+    EQ(h[1999], 9);
+    OK(cuMemHostUnregister(h));
+    EQ(h[5], 55);
+    IS(cuMemHostUnregister(h), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    OK(cuMemFree(p));
+    munmap(h, size);
+}
+
+static void stream_ordered(void)
+{
+    CUstream s;
+    CUdeviceptr p[20];
+    uint32_t word = 0;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    for (unsigned i = 0; i < COUNT(p); i++) {
+        OK(cuMemAllocAsync(&p[i], 1 << 16, s));
+        OK(cuMemsetD32Async(p[i], i, 1 << 14, s));
+        OK(cuMemcpyDtoHAsync(&word, p[i] + 4, 4, s));
+        OK(cuMemFreeAsync(p[i], s));
+    }
+    OK(cuStreamSynchronize(s));
+    EQ(word, COUNT(p) - 1);
+    OK(cuStreamDestroy(s));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(alloc_and_free), TEST(bad_free), TEST(too_much), TEST(info),       TEST(pitch),
+        TEST(address_range),  TEST(pinned),   TEST(managed),  TEST(registered), TEST(stream_ordered),
+    };
+    return tap_main(tests, COUNT(tests));
+}
