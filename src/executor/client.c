@@ -114,7 +114,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
         gm_list_init(&c->modules[i]);
     pthread_mutex_init(&c->modules_lock, NULL);
 
-    int result = GM_CUDA_OUT_OF_MEMORY;
+    int result = GM_CUDA_INVALID_VALUE;
     c->areas[0] = tp_packet_take_fd(p, 1);
     c->areas[1] = tp_packet_take_fd(p, 2);
     if (tp_session_attach(&c->session, p->fds[0], m->session_size) == 0) {

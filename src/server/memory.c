@@ -317,6 +317,10 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
     struct srv_heap *h = a->heap;
     a->busy = true;
     if (a->mapping) {
+        /* At once, so that the next allocation may have it. That one's mapping is answered after this range is gone,
+         * since the executor answers in order. */
+        srv_charge_release(&a->bytes);
+        srv_charge_release(&a->count);
         unmap(h, a->mapping, a, done, arg, serial);
         return;
     }

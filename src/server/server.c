@@ -215,6 +215,7 @@ int srv_server_run_private(struct srv_server *s, int fd)
         };
         srv_session_create(s, fd, &client);
     }
-    srv_server_stop(s, false);
+    s->stopping = true; /* with the only client */
+    srv_server_check_end(s);
     return run(s);
 }

@@ -20,7 +20,8 @@ static const struct srv_peer_ops session_ops;
 
 static void update_pause(struct srv_session *c)
 {
-    srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX);
+    /* Whoever asks faster than the executor answers waits; so does one whose session_ready is being answered. */
+    srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING);
 }
 
 void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
@@ -449,7 +450,7 @@ static const struct request_rule {
 } rules[] = {
     [WIRE_SESSION_WINDOW_BUSY] = { IN(SRV_OFFERED), false, on_window_busy },
     [WIRE_SESSION_READY] = { IN(SRV_OFFERED), false, on_session_ready },
-    [WIRE_CONTEXT_OPEN] = { OPEN, true, srv_on_context_open },
+    [WIRE_CONTEXT_OPEN] = { OPEN, false, srv_on_context_open },
     [WIRE_CONTEXT_CLOSE] = { OPEN, false, srv_on_context_close },
     [WIRE_MEMORY_ALLOC] = { OPEN, true, srv_on_memory_alloc },
     [WIRE_MEMORY_FREE] = { OPEN, false, srv_on_memory_free },

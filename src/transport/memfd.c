@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -42,9 +44,13 @@ int tp_memfd_from_bytes(const char *name, const void *data, size_t size)
 int tp_memfd_check(int fd, uint64_t size, bool readonly)
 {
     struct stat st;
+    struct statfs fs;
     int want = F_SEAL_SHRINK | F_SEAL_GROW | (readonly ? F_SEAL_WRITE : 0);
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & want) != want)
+        return -EBADMSG;
+    /* A memfd of huge pages knows seals, too, but its holes may have no page to fill them. */
+    if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
         return -EBADMSG;
     if (fstat(fd, &st) < 0 || st.st_size < 0 || (uint64_t)st.st_size != size)
         return -EBADMSG;

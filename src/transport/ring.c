@@ -52,6 +52,7 @@ static void copy_out(const struct tp_ring *r, uint32_t at, void *dst, size_t n)
 void tp_ring_kick(struct tp_ring_shared *shared)
 {
     atomic_fetch_add_explicit(&shared->bell, 1, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&shared->consumer_sleeps, memory_order_relaxed))
         tp_futex_wake(&shared->bell);
 }
@@ -147,17 +148,11 @@ void tp_ring_advance(struct tp_ring *r)
     r->peeked = 0;
     atomic_store_explicit(&s->head, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)))
+    /* A producer that waits for room is woken when half of the ring is free, not once per record. It always gets there:
+     * whoever waits for room waits with more than half of the ring still to be read. */
+    if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)) &&
+        r->theirs - r->mine <= r->size / 2)
         tp_futex_wake(&s->head);
-}
-
-void tp_ring_discard(struct tp_ring *r)
-{
-    struct tp_ring_shared *s = r->shared;
-    r->theirs = atomic_load_explicit(&s->tail, memory_order_acquire);
-    r->mine = r->theirs;
-    atomic_store_explicit(&s->head, r->mine, memory_order_release);
-    tp_futex_wake(&s->head);
 }
 
 uint32_t tp_ring_bell(const struct tp_ring *r)

@@ -52,8 +52,6 @@ GM_MUST_CHECK int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size);
 void tp_ring_advance(struct tp_ring *r);
 /* Consumer: true if something is there. */
 bool tp_ring_pending(struct tp_ring *r);
-/* Consumer: gives back everything in the ring unread. */
-void tp_ring_discard(struct tp_ring *r);
 /* Consumer: where the bell stands. Read it, then look at whatever a kick announces (gates, orders to stop), then pass
  * it to tp_ring_wait(): a kick in between is not lost. */
 uint32_t tp_ring_bell(const struct tp_ring *r);

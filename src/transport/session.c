@@ -42,6 +42,8 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
         !table_fits(h->ring_at, h->ring_size, 1, size))
         return false;
+    if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
+        return false;
     if (!gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
         return false;
     uint64_t streams_end = h->streams_at + (uint64_t)h->streams * sizeof(struct tp_stream_slot);

@@ -91,17 +91,6 @@ bool raw_server_says(struct raw_server *s, const char *text)
     return true;
 }
 
-void raw_server_drain(struct raw_server *s)
-{
-    uint64_t end = gm_now_ns() + 20 * GM_NS_PER_S;
-    while (s->connected != 0) {
-        RAW_CHECK(gm_now_ns() < end);
-        raw_server_read(s, 200);
-    }
-    while (raw_server_read(s, 0))
-        ;
-}
-
 void raw_server_forget_log(struct raw_server *s)
 {
     while (raw_server_read(s, 0))
@@ -177,6 +166,19 @@ uint64_t raw_server_charged(struct raw_server *s)
         sum += strtoull(p, NULL, 10);
     }
     return sum;
+}
+
+void raw_server_drain(struct raw_server *s)
+{
+    uint64_t end = gm_now_ns() + 20 * GM_NS_PER_S;
+    while (s->connected != 0) {
+        RAW_CHECK(gm_now_ns() < end);
+        raw_server_read(s, 200);
+    }
+    /* The executor may still have to let go of the last one. */
+    do
+        raw_server_charged(s);
+    while (!strstr(s->log, "Sessions: 0,") && gm_now_ns() < end);
 }
 
 pid_t raw_server_executor(struct raw_server *s)

@@ -51,7 +51,7 @@ void raw_server_start(struct raw_server *s, const char *device);
 bool raw_server_read(struct raw_server *s, int ms);
 /* Reads until the log holds `text`; false after 20 s. */
 bool raw_server_says(struct raw_server *s, const char *text);
-/* Reads until all clients have gone. */
+/* Waits until all clients have gone and the executor has forgotten them. */
 void raw_server_drain(struct raw_server *s);
 void raw_server_forget_log(struct raw_server *s);
 /* Orderly shutdown; checks that it ends by itself with status 0. */

@@ -1,0 +1,205 @@
+/*
+ * Sockets: packets with descriptors, too many of them, cut packets, credentials, and what a full socket says.
+ */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/sock.h"
+#include "wire/messages.h"
+
+static struct tp_packet in;
+
+static unsigned open_descriptors(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+static struct wire_enc some_packet(uint8_t *buffer, size_t size)
+{
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, size);
+    wire_pack_memory_free(&e, 77, &(struct wire_memory_free) { .address = 4711 });
+    return e;
+}
+
+/* Sends bytes and `count` copies of standard input, past tp_send()'s own checks. */
+static void send_raw(int fd, const void *data, size_t size, unsigned count)
+{
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int) * 64)];
+    } control = { 0 };
+    struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+    struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+    if (count) {
+        m.msg_control = &control;
+        m.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * count);
+        memset(CMSG_DATA(c), 0, sizeof(int) * count);
+    }
+    cr_assert_eq(sendmsg(fd, &m, 0), (ssize_t)size);
+}
+
+Test(sock, a_packet_with_descriptors)
+{
+    int fds[2], pipes[2];
+    uint8_t buffer[64];
+    struct wire_memory_free m;
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_eq(pipe(pipes), 0);
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_send(fds[0], &e, pipes, 2), 0);
+    cr_assert_eq(tp_recv(fds[1], &in), 1);
+    cr_expect_eq(in.header.type, WIRE_MEMORY_FREE);
+    cr_expect_eq(in.header.serial, 77);
+    wire_get_memory_free(&in.body, &m);
+    cr_expect(wire_dec_finish(&in.body));
+    cr_expect_eq(m.address, 4711);
+    cr_expect_eq(in.fds_count, 2);
+    int taken = tp_packet_take_fd(&in, 1);
+    cr_expect_geq(taken, 0);
+    cr_expect_eq(fcntl(taken, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    cr_expect_eq(tp_packet_take_fd(&in, 1), -1);
+    cr_expect_eq(tp_packet_take_fd(&in, 2), -1);
+    cr_expect_eq(write(taken, "x", 1), 1);
+    tp_packet_finish(&in);
+    tp_packet_finish(&in);
+}
+
+Test(sock, too_many_descriptors_are_refused_and_closed)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_pair(fds), 0);
+    unsigned before = open_descriptors();
+    static const unsigned counts[] = { TP_FDS_MAX + 1, 2 * TP_FDS_MAX, 2 * TP_FDS_MAX + 1, 50 };
+    for (size_t i = 0; i < GM_ARRAY_LEN(counts); i++) {
+        send_raw(fds[0], e.data, e.size, counts[i]);
+        cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG, "%u descriptors", counts[i]);
+        cr_expect_eq(open_descriptors(), before);
+    }
+    send_raw(fds[0], e.data, e.size, TP_FDS_MAX);
+    cr_expect_eq(tp_recv(fds[1], &in), 1);
+    tp_packet_finish(&in);
+    cr_expect_eq(open_descriptors(), before);
+    cr_expect_eq(tp_send(fds[0], &e, fds, TP_FDS_MAX + 1), -EMSGSIZE);
+}
+
+Test(sock, packets_cut_at_every_length)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_pair(fds), 0);
+    unsigned before = open_descriptors();
+    for (size_t n = 1; n < e.size; n++) {
+        send_raw(fds[0], e.data, n, 1);
+        cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG, "cut at %zu", n);
+        cr_expect_eq(open_descriptors(), before);
+    }
+    /* Longer than it says, and a header that is none. */
+    uint8_t longer[64] = { 0 };
+    memcpy(longer, e.data, e.size);
+    send_raw(fds[0], longer, e.size + 1, 0);
+    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+    longer[2] = 1; /* reserved */
+    send_raw(fds[0], longer, e.size, 0);
+    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+}
+
+Test(sock, a_packet_longer_than_any_may_be)
+{
+    static uint8_t big[WIRE_PACKET_MAX + 8];
+    int fds[2];
+    cr_assert_eq(tp_pair(fds), 0);
+    struct wire_header h = { .type = WIRE_MEMORY_FREE, .size = sizeof(big) };
+    memcpy(big, &h, sizeof(h));
+    send_raw(fds[0], big, sizeof(big), 1);
+    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+}
+
+Test(sock, the_end_of_a_connection)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_eq(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+    cr_expect_eq(tp_recv(fds[1], &in), -EAGAIN);
+    cr_assert_eq(tp_send(fds[0], &e, NULL, 0), 0);
+    close(fds[0]);
+    cr_expect_eq(tp_recv(fds[1], &in), 1, "what was sent before arrives");
+    cr_expect_eq(tp_recv(fds[1], &in), 0);
+    int r = tp_send(fds[1], &e, NULL, 0); /* no SIGPIPE */
+    cr_expect(r == -EPIPE || r == -ECONNRESET);
+}
+
+Test(sock, a_full_socket_says_so)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    int r = 0;
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+    for (unsigned i = 0; r == 0 && i < 100000; i++)
+        r = tp_send(fds[0], &e, NULL, 0);
+    cr_expect_eq(r, -EAGAIN);
+}
+
+Test(sock, an_overflowing_encoder_is_not_sent)
+{
+    int fds[2];
+    uint8_t buffer[8];
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_expect_eq(tp_send(fds[0], &e, NULL, 0), -EMSGSIZE);
+}
+
+Test(sock, listening_connecting_and_who_it_is)
+{
+    char dir[] = "/tmp/gmux-sock-XXXXXX";
+    char path[64];
+    char long_path[200];
+    struct tp_peer peer;
+    cr_assert_not_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/control", dir);
+    cr_expect_eq(tp_connect(path), -ENOENT);
+    int listener = tp_listen(path);
+    cr_assert_geq(listener, 0);
+    cr_expect_eq(tp_listen(path), -EADDRINUSE);
+    int fd = tp_connect(path);
+    cr_assert_geq(fd, 0);
+    int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    cr_assert_geq(other, 0);
+    cr_assert_eq(tp_peer(other, &peer), 0);
+    cr_expect_eq(peer.pid, getpid());
+    cr_expect_eq(peer.uid, getuid());
+    cr_expect_eq(peer.gid, getgid());
+    close(listener);
+    cr_expect_eq(tp_connect(path), -ECONNREFUSED);
+    unlink(path);
+    rmdir(dir);
+
+    memset(long_path, 'x', sizeof(long_path) - 1);
+    long_path[sizeof(long_path) - 1] = '\0';
+    cr_expect_eq(tp_listen(long_path), -ENAMETOOLONG);
+    cr_expect_eq(tp_connect(long_path), -ENAMETOOLONG);
+    cr_expect_lt(tp_peer(0, &peer), 0);
+}
