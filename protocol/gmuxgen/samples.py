@@ -40,11 +40,14 @@ def source(spec):
               f"static bool same_{m.name}(struct wire_dec *d, enum sample_variant v)", "{",
               f"    static struct wire_{m.name} want, got;", f"    fill_{m.name}(&want, v);",
               f"    wire_get_{m.name}(d, &got);",
-              "    return " + "\n           && ".join(["wire_dec_finish(d)"] + [same(f) for f in m.fields]) + ";", "}", ""]
+              "    return " + "\n           && ".join(["wire_dec_finish(d)"] + [same(f) for f in m.fields]) + ";", "}", "",
+              f"static bool again_{m.name}(struct wire_dec *d, struct wire_enc *e)", "{", f"    struct wire_{m.name} m;",
+              f"    wire_get_{m.name}(d, &m);", "    if (!wire_dec_finish(d))", "        return false;",
+              f"    wire_put_{m.name}(e, &m);", "    return true;", "}", ""]
     o += ["const struct sample samples[] = {"]
     for m in items:
         number = f"WIRE_{m.name.upper()}" if m.kind == "message" else "0"
-        o += [f'    {{ "{m.name}", {number}, put_{m.name}, same_{m.name} }},']
+        o += [f'    {{ "{m.name}", {number}, put_{m.name}, same_{m.name}, again_{m.name} }},']
     o += ["};", "const size_t samples_count = GM_ARRAY_LEN(samples);", ""]
     o += ["const struct sample_record sample_records[] = {"]
     for r in spec.of("record"):

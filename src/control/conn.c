@@ -168,7 +168,7 @@ static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
 static void accepted(struct ctl_daemon *d, int fd, bool privileged)
 {
     struct tp_peer peer;
-    ctl_log_stranger(d, "Accepting connection...");
+    ctl_log_accept(d);
     if (tp_peer(fd, &peer) < 0) {
         ctl_log_stranger(d, "User did not send valid credentials");
         gm_close(fd);

@@ -37,7 +37,8 @@ void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
     va_end(ap);
 }
 
-void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
+/* Takes a line from the ration, if more than `reserve` are left. */
+static bool may_log(struct ctl_daemon *d, unsigned reserve)
 {
     uint64_t now = gm_now_ns();
     if (now - d->log_refill_ns >= GM_NS_PER_S) {
@@ -47,15 +48,29 @@ void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
         d->log_budget = STRANGER_RATE;
         d->log_left_out = 0;
     }
-    if (d->log_budget == 0) {
+    if (d->log_budget <= reserve) {
         d->log_left_out++;
-        return;
+        return false;
     }
     d->log_budget--;
+    return true;
+}
+
+void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
+{
     va_list ap;
+    if (!may_log(d, 0))
+        return;
     va_start(ap, fmt);
     ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
     va_end(ap);
+}
+
+void ctl_log_accept(struct ctl_daemon *d)
+{
+    /* The least interesting line: it must not use up what there is for the others. */
+    if (may_log(d, STRANGER_RATE / 2))
+        ctl_log(d, "Accepting connection...");
 }
 
 /* ---- end ---- */

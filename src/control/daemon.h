@@ -100,7 +100,7 @@ struct ctl_daemon {
     unsigned devices_count;
 
     bool quitting;
-    struct gm_list quits; /* struct ctl_request waiting for the end */
+    struct gm_list quits;  /* struct ctl_request waiting for the end */
     struct ctl_timer *end; /* the last step */
     bool finished;
 };
@@ -111,10 +111,11 @@ struct ctl_daemon {
  * wrong before is said on standard error. The exit status of the process. */
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0);
 
-/* Lines for control.log. The second is for what strangers can cause at will: above a rate lines are left out and
- * counted. */
+/* Lines for control.log. The others are for what strangers can cause at will: above a rate lines are left
+ * out and counted. */
 void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
+void ctl_log_accept(struct ctl_daemon *d);
 
 /* Watches the listening sockets, or stops doing so. */
 void ctl_daemon_listen(struct ctl_daemon *d, bool on);

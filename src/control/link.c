@@ -243,8 +243,8 @@ static void on_gone(void *owner, int error)
     struct ctl_server *s = owner;
     ctl_channel_close(s->channel);
     s->channel = NULL;
-    if (error < 0)
-        ctl_server_kill(s, "its link is broken");
+    if (error == -EBADMSG)
+        ctl_server_kill(s, "it sent a malformed message");
     else
         ctl_server_link_closed(s);
 }

@@ -120,21 +120,28 @@ static int open_logs(struct ctl_daemon *d)
     return 0;
 }
 
+/* Every socket's name has to fit behind it. */
+static bool fits(const char *directory)
+{
+    char text[96];
+    if (strlen(directory) <= TP_DIRECTORY_MAX)
+        return true;
+    snprintf(text, sizeof(text), "is too long for a pipe directory: %zu bytes, %u are possible", strlen(directory),
+             TP_DIRECTORY_MAX);
+    complain(directory, text);
+    return false;
+}
+
 int ctl_place_open(struct ctl_daemon *d)
 {
     const char *directory = ctl_place_pipe_directory();
-    char text[96];
-    if (strlen(directory) >= PATH_MAX)
-        return complain("CUDA_MPS_PIPE_DIRECTORY", strerror(ENAMETOOLONG));
+    if (!fits(directory))
+        return -1;
     d->pipe_directory = make_directory(directory);
     if (!d->pipe_directory)
         return complain(directory, strerror(errno));
-    if (strlen(d->pipe_directory) > TP_DIRECTORY_MAX || strlen(directory) > TP_DIRECTORY_MAX) {
-        snprintf(text, sizeof(text), "is too long for a pipe directory: %zu bytes, %u are possible",
-                 GM_MAX(strlen(d->pipe_directory), strlen(directory)), TP_DIRECTORY_MAX);
-        return complain(directory, text);
-    }
-    if (take_lock(d) < 0 || open_logs(d) < 0 || make_socket(d, CTL_SOCKET, 0666, &d->listener_fds[0]) < 0 ||
+    if (!fits(d->pipe_directory) || take_lock(d) < 0 || open_logs(d) < 0 ||
+        make_socket(d, CTL_SOCKET, 0666, &d->listener_fds[0]) < 0 ||
         make_socket(d, CTL_PRIVILEGED_SOCKET, 0755, &d->listener_fds[1]) < 0 || write_pid(d) < 0)
         return -1;
     return 0;

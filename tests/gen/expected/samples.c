@@ -27,6 +27,16 @@ static bool same_item(struct wire_dec *d, enum sample_variant v)
            && got.count == want.count;
 }
 
+static bool again_item(struct wire_dec *d, struct wire_enc *e)
+{
+    struct wire_item m;
+    wire_get_item(d, &m);
+    if (!wire_dec_finish(d))
+        return false;
+    wire_put_item(e, &m);
+    return true;
+}
+
 static void fill_greet(struct wire_greet *m, enum sample_variant v)
 {
     (void)v;
@@ -72,6 +82,16 @@ static bool same_greet(struct wire_dec *d, enum sample_variant v)
            && sample_same_bytes(got.items, want.items);
 }
 
+static bool again_greet(struct wire_dec *d, struct wire_enc *e)
+{
+    struct wire_greet m;
+    wire_get_greet(d, &m);
+    if (!wire_dec_finish(d))
+        return false;
+    wire_put_greet(e, &m);
+    return true;
+}
+
 static void fill_bye(struct wire_bye *m, enum sample_variant v)
 {
     (void)v;
@@ -93,10 +113,20 @@ static bool same_bye(struct wire_dec *d, enum sample_variant v)
     return wire_dec_finish(d);
 }
 
+static bool again_bye(struct wire_dec *d, struct wire_enc *e)
+{
+    struct wire_bye m;
+    wire_get_bye(d, &m);
+    if (!wire_dec_finish(d))
+        return false;
+    wire_put_bye(e, &m);
+    return true;
+}
+
 const struct sample samples[] = {
-    { "item", 0, put_item, same_item },
-    { "greet", WIRE_GREET, put_greet, same_greet },
-    { "bye", WIRE_BYE, put_bye, same_bye },
+    { "item", 0, put_item, same_item, again_item },
+    { "greet", WIRE_GREET, put_greet, same_greet, again_greet },
+    { "bye", WIRE_BYE, put_bye, same_bye, again_bye },
 };
 const size_t samples_count = GM_ARRAY_LEN(samples);
 

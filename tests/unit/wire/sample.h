@@ -21,6 +21,7 @@ struct sample {
     unsigned type; /* enum wire_type; 0: a struct, which is no packet of its own */
     void (*put)(struct wire_enc *e, enum sample_variant v);  /* the body */
     bool (*same)(struct wire_dec *d, enum sample_variant v); /* decodes a whole body and compares */
+    bool (*again)(struct wire_dec *d, struct wire_enc *e);   /* decodes any body and encodes it; false: malformed */
 };
 extern const struct sample samples[];
 extern const size_t samples_count;

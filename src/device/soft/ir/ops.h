@@ -8,7 +8,7 @@
  * IR_TYPE(NAME, text, size in bytes, class)      class: B untyped bits, U unsigned, S signed, F float, P predicate
  *
  * IR_OP(NAME, text, form, sources, types, modifiers, properties)
- *   form      the shape of the operand list (PTX_FORM_*: src/device/soft/ptx/forms.h), for the parser only
+ *   form      the shape of the operand list (PTX_FORM_*: src/device/soft/ptx/words.h), for the parser only
  *   sources   number of ordinary source operands (without address, guard, carry)
  *   types     set of types accepted after the opcode (PTX_T_*), for the parser only
  *   modifiers set of modifiers accepted (PTX_M_*), for the parser only

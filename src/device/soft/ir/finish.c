@@ -1,0 +1,305 @@
+/*
+ * The last step of a parse: an entry's linear code becomes its final form. Shared memory is laid out, variables whose
+ * place is known become numbers, registers that nothing uses go away, labels become blocks.
+ */
+#include <errno.h>
+
+#include "device/soft/ir/raw.h"
+
+struct ir_finisher {
+    struct ir_module *m;
+    struct ir_fn *fn;
+    uint32_t index;
+    struct ir_raw_fn *raw;
+    struct ir_problem *why;
+};
+
+static bool no_memory(struct ir_finisher *f)
+{
+    return ir_refuse(f->why, -ENOMEM, 0, 0, "out of memory");
+}
+
+/* ---- shared memory ---- */
+
+/* Calls `visit` for each reference to a symbol of shared memory. */
+static bool each_shared(struct ir_finisher *f, bool (*visit)(struct ir_finisher *, struct ir_symbol *))
+{
+    for (uint32_t n = 0; n < f->raw->instr_count; n++) {
+        const struct ir_instr *i = &f->raw->instrs[n];
+        uint32_t symbol = i->address.symbol;
+        if (symbol != IR_NONE && f->m->symbols[symbol].space == IR_SPACE_SHARED)
+            if (!visit(f, &f->m->symbols[symbol]))
+                return false;
+        for (unsigned k = 0; k < i->src_count; k++)
+            if (i->src[k].kind == IR_SRC_SYMBOL && f->m->symbols[i->src[k].index].space == IR_SPACE_SHARED)
+                if (!visit(f, &f->m->symbols[i->src[k].index]))
+                    return false;
+    }
+    return true;
+}
+
+#define UNPLACED UINT64_MAX
+
+static bool forget(struct ir_finisher *f, struct ir_symbol *s)
+{
+    (void)f;
+    s->offset = UNPLACED;
+    return true;
+}
+
+static bool place(struct ir_finisher *f, struct ir_symbol *s)
+{
+    struct ir_fn *fn = f->fn;
+    if (s->flags & IR_SYM_EXTERN) {
+        fn->uses_dynamic_shared = true;
+        fn->shared_dynamic = GM_MAX(fn->shared_dynamic, s->align); /* the largest alignment, for now */
+        return true;
+    }
+    uint64_t offset;
+    if (s->offset != UNPLACED)
+        return true;
+    if (!gm_align_up(fn->shared_static, s->align, &offset) || offset + s->size > IR_MAX_SHARED_BYTES)
+        return ir_refuse(f->why, -E2BIG, s->line, 1, "over %u bytes of shared memory", IR_MAX_SHARED_BYTES);
+    s->offset = offset;
+    fn->shared_static = (uint32_t)(offset + s->size);
+    return true;
+}
+
+/* Static variables: those of the entry, then others in order of first use. Every entry begins at 0, so the offsets
+ * hold for this entry only. */
+static bool lay_out_shared(struct ir_finisher *f)
+{
+    const struct ir_raw_fn *raw = f->raw;
+    if (!each_shared(f, forget))
+        return false;
+    /* Its own ones first, whether used or not. */
+    for (uint32_t n = 0; n < raw->symbol_count; n++) {
+        struct ir_symbol *s = &f->m->symbols[raw->symbol_first + n];
+        if (s->space != IR_SPACE_SHARED)
+            continue;
+        s->offset = UNPLACED;
+        if (!place(f, s))
+            return false;
+    }
+    if (!each_shared(f, place))
+        return false;
+    uint64_t align = GM_MAX(f->fn->shared_dynamic, 16u), dynamic;
+    if (!gm_align_up(f->fn->shared_static, align, &dynamic))
+        return no_memory(f);
+    f->fn->shared_dynamic = (uint32_t)dynamic;
+    return true;
+}
+
+static bool known_place(const struct ir_finisher *f, uint32_t symbol, uint64_t *at)
+{
+    if (symbol == IR_NONE || ir_symbol_is_placed(f->m, symbol))
+        return false;
+    *at = ir_symbol_offset(f->m, f->fn, symbol);
+    return true;
+}
+
+static bool resolve_symbols(struct ir_finisher *f)
+{
+    for (uint32_t n = 0; n < f->raw->instr_count; n++) {
+        struct ir_instr *i = &f->raw->instrs[n];
+        uint64_t at;
+        /* Kernel parameters keep their name: it makes listings readable. */
+        if (i->space != IR_SPACE_PARAM && known_place(f, i->address.symbol, &at)) {
+            i->address.symbol = IR_NONE;
+            i->address.displacement += (int64_t)at;
+        }
+        for (unsigned k = 0; k < i->src_count; k++) {
+            struct ir_src *src = &i->src[k];
+            if (src->kind != IR_SRC_SYMBOL || !known_place(f, src->index, &at))
+                continue;
+            uint64_t bits = src->bits + at;
+            if (ir_types[i->type].size == 4)
+                bits = ir_type_is_signed(i->type) ? (uint64_t)(int64_t)(int32_t)bits : (uint32_t)bits;
+            *src = (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };
+        }
+    }
+    return true;
+}
+
+/* ---- registers ---- */
+
+static void each_reg(struct ir_instr *i, void (*visit)(uint32_t *map, uint32_t *reg), uint32_t *map)
+{
+    if (i->guard != IR_NONE)
+        visit(map, &i->guard);
+    if (i->dst_pred != IR_NONE)
+        visit(map, &i->dst_pred);
+    if (i->address.base != IR_NONE)
+        visit(map, &i->address.base);
+    for (unsigned d = 0; d < i->dst_count; d++)
+        if (i->dst[d] != IR_NONE)
+            visit(map, &i->dst[d]);
+    for (unsigned k = 0; k < i->src_count; k++)
+        if (i->src[k].kind == IR_SRC_REG)
+            visit(map, &i->src[k].index);
+}
+
+static void mark(uint32_t *map, uint32_t *reg)
+{
+    map[*reg] = 1;
+}
+
+static void rename_reg(uint32_t *map, uint32_t *reg)
+{
+    *reg = map[*reg];
+}
+
+static bool drop_registers(struct ir_finisher *f)
+{
+    struct ir_raw_fn *raw = f->raw;
+    uint32_t *map = calloc((size_t)raw->reg_count + 1, sizeof(*map));
+    if (!map)
+        return no_memory(f);
+    for (uint32_t n = 0; n < raw->instr_count; n++)
+        each_reg(&raw->instrs[n], mark, map);
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < raw->reg_count; r++) {
+        bool used = map[r];
+        map[r] = count;
+        if (used)
+            raw->regs[count++] = raw->regs[r];
+    }
+    raw->reg_count = count;
+    for (uint32_t n = 0; n < raw->instr_count; n++)
+        each_reg(&raw->instrs[n], rename_reg, map);
+    free(map);
+    return true;
+}
+
+/* ---- blocks ---- */
+
+static bool ends_block(const struct ir_instr *i)
+{
+    return (ir_ops[i->op].properties & IR_P_TERMINATOR) || ir_is_barrier(i);
+}
+
+static bool add_return(struct ir_finisher *f)
+{
+    struct ir_raw_fn *raw = f->raw;
+    struct ir_instr *i = IR_PUSH(raw->instrs, raw->instr_count, raw->instr_cap);
+    if (!i)
+        return no_memory(f);
+    uint32_t line = raw->instr_count > 1 ? i[-1].line : f->fn->line;
+    ir_instr_init(i, IR_OP_RET, line, 1);
+    return true;
+}
+
+/* leader[n]: a block begins at instruction n. */
+static void mark_leaders(const struct ir_raw_fn *raw, uint32_t *leader)
+{
+    leader[0] = 1;
+    for (uint32_t n = 0; n < raw->instr_count; n++) {
+        const struct ir_instr *i = &raw->instrs[n];
+        if (ends_block(i))
+            leader[n + 1] = 1;
+        if (i->op == IR_OP_BRA)
+            leader[raw->labels[i->target]] = 1;
+        if (i->op == IR_OP_BRX) {
+            const struct ir_raw_list *list = &raw->lists[i->target];
+            for (uint32_t t = 0; t < list->count; t++)
+                leader[raw->labels[raw->targets[list->first + t]]] = 1;
+        }
+    }
+}
+
+static bool add_successor(struct ir_finisher *f, uint32_t *cap, uint32_t block)
+{
+    struct ir_fn *fn = f->fn;
+    uint32_t *succ = fn->succ_count < (1u << 22) ? IR_PUSH(fn->succ, fn->succ_count, *cap) : NULL;
+    if (!succ)
+        return fn->succ_count < (1u << 22) ? no_memory(f)
+                                           : ir_refuse(f->why, -E2BIG, 0, 0, "too many branch targets");
+    *succ = block;
+    fn->blocks[fn->block_count].succ_count++;
+    return true;
+}
+
+/* `begin[n]`: number of the block that instruction n begins. */
+static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t *begin, uint32_t *cap)
+{
+    const struct ir_raw_fn *raw = f->raw;
+    bool guarded = last->guard != IR_NONE, falls = true;
+    f->fn->blocks[f->fn->block_count].succ_first = f->fn->succ_count;
+    switch (last->op) {
+    case IR_OP_BRA:
+        last->target = begin[raw->labels[last->target]];
+        if (!add_successor(f, cap, last->target))
+            return false;
+        falls = guarded;
+        break;
+    case IR_OP_BRX: {
+        const struct ir_raw_list *list = &raw->lists[last->target];
+        for (uint32_t t = 0; t < list->count; t++)
+            if (!add_successor(f, cap, begin[raw->labels[raw->targets[list->first + t]]]))
+                return false;
+        last->target = IR_NONE;
+        falls = guarded;
+        break;
+    }
+    case IR_OP_RET:
+    case IR_OP_EXIT:
+        falls = guarded;
+        break;
+    default:
+        break;
+    }
+    return !falls || add_successor(f, cap, f->fn->block_count + 1);
+}
+
+static bool cut_blocks(struct ir_finisher *f)
+{
+    struct ir_raw_fn *raw = f->raw;
+    const struct ir_instr *end = raw->instr_count ? &raw->instrs[raw->instr_count - 1] : NULL;
+    bool open = !end || !(ir_ops[end->op].properties & IR_P_TERMINATOR) || end->guard != IR_NONE;
+    for (uint32_t l = 0; l < raw->label_count && !open; l++)
+        open = raw->labels[l] == raw->instr_count;
+    if (open && !add_return(f))
+        return false;
+    uint32_t count = raw->instr_count, blocks = 0, cap = 0;
+    uint32_t *begin = calloc((size_t)count + 1, sizeof(*begin));
+    if (!begin)
+        return no_memory(f);
+    mark_leaders(raw, begin);
+    for (uint32_t n = 0; n < count; n++) {
+        blocks += begin[n];
+        begin[n] = blocks - 1;
+    }
+    bool right =
+        blocks <= IR_MAX_BLOCKS || ir_refuse(f->why, -E2BIG, f->fn->line, 1, "over %u blocks", IR_MAX_BLOCKS);
+    if (right)
+        f->fn->blocks = calloc(blocks, sizeof(*f->fn->blocks));
+    right = right && (f->fn->blocks || no_memory(f));
+    for (uint32_t first = 0, n = 0; n < count && right; n++) {
+        if (n + 1 < count && begin[n + 1] == begin[n])
+            continue;
+        struct ir_block *b = &f->fn->blocks[f->fn->block_count];
+        b->first = first;
+        b->count = n + 1 - first;
+        right = connect(f, &raw->instrs[n], begin, &cap);
+        f->fn->block_count++;
+        first = n + 1;
+    }
+    free(begin);
+    return right;
+}
+
+bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why)
+{
+    struct ir_finisher f = { .m = m, .fn = &m->fns[fn], .index = fn, .raw = raw, .why = why };
+    if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f) || !cut_blocks(&f))
+        return false;
+    f.fn->local_bytes = (raw->frame_bytes + 15) & ~15u;
+    f.fn->instrs = raw->instrs;
+    f.fn->instr_count = raw->instr_count;
+    f.fn->regs = raw->regs;
+    f.fn->reg_count = raw->reg_count;
+    raw->instrs = NULL;
+    raw->regs = NULL;
+    raw->instr_count = raw->reg_count = 0;
+    return true;
+}

@@ -1,0 +1,466 @@
+/*
+ * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device function is
+ * replaced by a copy of its body, callees first, so that every body is copied already free of calls. Recursion has no
+ * such order and is refused; so is a module in which the copies grow without measure (IR_MAX_INSTRS).
+ *
+ * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the caller's
+ * variable); promote.c then turns them into registers. The callee's frame of .local variables comes after the
+ * caller's; calls that follow each other share that room.
+ */
+#include <errno.h>
+
+#include "device/soft/ir/raw.h"
+
+struct ir_inliner {
+    struct ir_module *m;
+    struct ir_raw_fn *raws;
+    struct ir_problem *why;
+    uint64_t work; /* elements copied so far */
+};
+
+#define INLINE_MAX_WORK (1ull << 24)
+
+/* One call being replaced. */
+struct ir_site {
+    struct ir_raw_fn *to; /* caller, with the new code */
+    const struct ir_raw_fn *from;
+    const struct ir_instr *at; /* the call */
+    const struct ir_raw_call *call;
+    const struct ir_src *rets, *args; /* actual ones */
+    uint32_t reg_base, label_base, list_base, frame_base;
+    uint32_t *temps; /* callee's temp -> caller's */
+};
+
+static bool no_memory(struct ir_inliner *in)
+{
+    return ir_refuse(in->why, -ENOMEM, 0, 0, "out of memory");
+}
+
+static bool refuse_call(struct ir_inliner *in, const struct ir_raw_call *call, int error, const char *what)
+{
+    return ir_refuse(in->why, error, call->line, call->column, "call of '%s': %s",
+                     ir_name(in->m, in->m->fns[call->callee].name), what);
+}
+
+static bool charge(struct ir_inliner *in, const struct ir_raw_call *call, uint64_t elements)
+{
+    in->work += elements;
+    return in->work <= INLINE_MAX_WORK || refuse_call(in, call, -E2BIG, "too much code after inlining");
+}
+
+static bool emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i)
+{
+    if (to->instr_count >= IR_MAX_INSTRS)
+        return ir_refuse(in->why, -E2BIG, i->line, i->column, "too many instructions after inlining");
+    struct ir_instr *added = IR_PUSH(to->instrs, to->instr_count, to->instr_cap);
+    if (!added)
+        return no_memory(in);
+    *added = *i;
+    return true;
+}
+
+static bool new_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out)
+{
+    uint32_t *label = IR_PUSH(to->labels, to->label_count, to->label_cap);
+    if (!label)
+        return no_memory(in);
+    *label = IR_NONE;
+    *out = to->label_count - 1;
+    return true;
+}
+
+static bool new_reg(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call, struct ir_reg reg,
+                    uint32_t *out)
+{
+    if (to->reg_count >= IR_MAX_REGS)
+        return refuse_call(in, call, -E2BIG, "too many registers after inlining");
+    struct ir_reg *added = IR_PUSH(to->regs, to->reg_count, to->reg_cap);
+    if (!added)
+        return no_memory(in);
+    *added = reg;
+    *out = to->reg_count - 1;
+    return true;
+}
+
+/* ---- passing values ---- */
+
+static enum ir_type bits_type(uint64_t size)
+{
+    return size == 1 ? IR_B8 : size == 2 ? IR_B16 : size == 4 ? IR_B32 : size == 8 ? IR_B64 : IR_VOID;
+}
+
+/* to = from, where each is a register or temp of the caller, or (from) a constant. */
+static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from, enum ir_type type)
+{
+    struct ir_instr i;
+    bool load = from.kind == IR_SRC_SYMBOL, store = to.kind == IR_SRC_SYMBOL;
+    ir_instr_init(&i, load ? IR_OP_LD : store ? IR_OP_ST : IR_OP_MOV, s->call->line, s->call->column);
+    i.type = (uint8_t)type;
+    if (load || store) {
+        i.space = IR_SPACE_PARAM;
+        i.address.symbol = load ? from.index : to.index;
+    }
+    if (!store) {
+        i.dst_count = 1;
+        i.dst[0] = to.index;
+    }
+    if (!load) {
+        i.src_count = 1;
+        i.src[0] = from;
+    }
+    return emit(in, s->to, &i);
+}
+
+/* Passes between a formal that is a register (or whose actual one is) and its counterpart. Formals that are temps
+ * with temps as actual ones are the same variable and need nothing. */
+static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src formal, struct ir_src actual,
+                        bool result)
+{
+    if (formal.kind == IR_SRC_SYMBOL && actual.kind == IR_SRC_SYMBOL)
+        return true;
+    enum ir_type type;
+    uint64_t size;
+    if (formal.kind == IR_SRC_SYMBOL) {
+        size = s->from->temps[formal.index & ~IR_TEMP].size;
+        type = bits_type(size);
+        formal.index = s->temps[formal.index & ~IR_TEMP] | IR_TEMP;
+    } else {
+        type = s->from->regs[formal.index].type;
+        size = ir_types[type].size;
+        formal.index += s->reg_base;
+    }
+    uint64_t have = size;
+    if (actual.kind == IR_SRC_REG)
+        have = ir_types[s->to->regs[actual.index].type].size;
+    else if (actual.kind == IR_SRC_SYMBOL)
+        have = s->to->temps[actual.index & ~IR_TEMP].size;
+    bool pred = actual.kind == IR_SRC_REG && s->to->regs[actual.index].type == IR_PRED;
+    if (type == IR_VOID || have != size || pred != (type == IR_PRED) || (result && actual.kind == IR_SRC_IMM))
+        return refuse_call(in, s->call, -EINVAL, "argument does not suit the parameter");
+    return result ? pass(in, s, actual, formal, type) : pass(in, s, formal, actual, type);
+}
+
+/* Gives each of the callee's temps its name in the caller. */
+static bool map_temps(struct ir_inliner *in, struct ir_site *s)
+{
+    const struct ir_raw_fn *from = s->from;
+    struct ir_raw_fn *to = s->to;
+    s->temps = malloc(((size_t)from->temp_count + 1) * sizeof(*s->temps));
+    if (!s->temps)
+        return no_memory(in);
+    memset(s->temps, 0xff, (size_t)from->temp_count * sizeof(*s->temps));
+    for (uint32_t f = 0; f < from->formal_count; f++) {
+        struct ir_src formal = from->formals[f];
+        struct ir_src actual = f < from->formal_rets ? s->rets[f] : s->args[f - from->formal_rets];
+        if (formal.kind != IR_SRC_SYMBOL || actual.kind != IR_SRC_SYMBOL)
+            continue;
+        const struct ir_temp *want = &from->temps[formal.index & ~IR_TEMP];
+        struct ir_temp *have = &to->temps[actual.index & ~IR_TEMP];
+        if (have->size < want->size)
+            return refuse_call(in, s->call, -EINVAL, "argument is smaller than the parameter");
+        have->align = GM_MAX(have->align, want->align);
+        s->temps[formal.index & ~IR_TEMP] = actual.index & ~IR_TEMP;
+    }
+    for (uint32_t t = 0; t < from->temp_count; t++) {
+        if (s->temps[t] != IR_NONE)
+            continue;
+        struct ir_temp *added = IR_PUSH(to->temps, to->temp_count, to->temp_cap);
+        if (!added)
+            return no_memory(in);
+        *added = from->temps[t];
+        s->temps[t] = to->temp_count - 1;
+    }
+    return true;
+}
+
+/* ---- copying the body ---- */
+
+static void shift_reg(const struct ir_site *s, uint32_t *reg)
+{
+    if (*reg != IR_NONE)
+        *reg += s->reg_base;
+}
+
+static void copy_operands(const struct ir_module *m, const struct ir_site *s, struct ir_instr *i)
+{
+    shift_reg(s, &i->guard);
+    shift_reg(s, &i->dst_pred);
+    shift_reg(s, &i->address.base);
+    for (unsigned d = 0; d < IR_MAX_DST; d++)
+        shift_reg(s, &i->dst[d]);
+    for (unsigned k = 0; k < i->src_count; k++) {
+        struct ir_src *src = &i->src[k];
+        if (src->kind == IR_SRC_REG)
+            src->index += s->reg_base;
+        else if (src->kind == IR_SRC_SYMBOL && (src->index & IR_TEMP))
+            src->index = s->temps[src->index & ~IR_TEMP] | IR_TEMP;
+        else if (src->kind == IR_SRC_SYMBOL && m->symbols[src->index].space == IR_SPACE_LOCAL)
+            src->bits += s->frame_base;
+    }
+    struct ir_address *a = &i->address;
+    if (a->symbol != IR_NONE && (a->symbol & IR_TEMP))
+        a->symbol = s->temps[a->symbol & ~IR_TEMP] | IR_TEMP;
+    else if (a->symbol != IR_NONE && m->symbols[a->symbol].space == IR_SPACE_LOCAL)
+        a->displacement += s->frame_base;
+    /* In a device function, what lies in .param and is reached through a register is a variable of the call whose
+     * address was taken: it will be in local memory. (In an entry, .param means the kernel's parameters.) */
+    bool by_register = i->space == IR_SPACE_PARAM && a->symbol == IR_NONE;
+    if (by_register && (i->op == IR_OP_CVTA || (ir_ops[i->op].properties & (IR_P_LOAD | IR_P_STORE))))
+        i->space = IR_SPACE_LOCAL;
+}
+
+static bool copy_tables(struct ir_inliner *in, struct ir_site *s)
+{
+    const struct ir_raw_fn *from = s->from;
+    struct ir_raw_fn *to = s->to;
+    uint32_t ignored;
+    s->reg_base = to->reg_count;
+    for (uint32_t r = 0; r < from->reg_count; r++)
+        if (!new_reg(in, to, s->call, from->regs[r], &ignored))
+            return false;
+    s->label_base = to->label_count;
+    for (uint32_t l = 0; l < from->label_count; l++)
+        if (!new_label(in, to, &ignored))
+            return false;
+    s->list_base = to->list_count;
+    for (uint32_t l = 0; l < from->list_count; l++) {
+        struct ir_raw_list *list = IR_PUSH(to->lists, to->list_count, to->list_cap);
+        if (!list)
+            return no_memory(in);
+        *list = from->lists[l];
+        list->first += to->target_count;
+    }
+    for (uint32_t t = 0; t < from->target_count; t++) {
+        uint32_t *target = IR_PUSH(to->targets, to->target_count, to->target_cap);
+        if (!target)
+            return no_memory(in);
+        *target = from->targets[t] + s->label_base;
+    }
+    return true;
+}
+
+static bool copy_body(struct ir_inliner *in, struct ir_site *s, uint32_t end)
+{
+    const struct ir_raw_fn *from = s->from;
+    struct ir_raw_fn *to = s->to;
+    uint32_t first = to->instr_count;
+    for (uint32_t n = 0; n < from->instr_count; n++) {
+        struct ir_instr i = from->instrs[n];
+        copy_operands(in->m, s, &i);
+        if (i.op == IR_OP_BRA) {
+            i.target += s->label_base;
+        } else if (i.op == IR_OP_BRX) {
+            i.target += s->list_base;
+        } else if (i.op == IR_OP_RET) {
+            i.op = IR_OP_BRA;
+            i.target = end;
+        }
+        if (!emit(in, to, &i))
+            return false;
+    }
+    for (uint32_t l = 0; l < from->label_count; l++)
+        to->labels[s->label_base + l] = first + from->labels[l];
+    to->labels[end] = to->instr_count;
+    return true;
+}
+
+static bool copy_function(struct ir_inliner *in, struct ir_site *s)
+{
+    const struct ir_raw_fn *from = s->from;
+    const struct ir_raw_call *call = s->call;
+    if (call->ret_count != from->formal_rets || call->arg_count != from->formal_count - from->formal_rets)
+        return refuse_call(in, call, -EINVAL, "wrong number of arguments or results");
+    if (!charge(in, call,
+                (uint64_t)from->reg_count + from->label_count + from->temp_count + from->target_count +
+                    from->list_count + from->instr_count))
+        return false;
+    uint32_t end = IR_NONE;
+    if (!map_temps(in, s) || !copy_tables(in, s))
+        return false;
+    for (uint32_t f = from->formal_rets; f < from->formal_count; f++)
+        if (!pass_formal(in, s, from->formals[f], s->args[f - from->formal_rets], false))
+            return false;
+    if (!new_label(in, s->to, &end) || !copy_body(in, s, end))
+        return false;
+    for (uint32_t f = 0; f < from->formal_rets; f++)
+        if (!pass_formal(in, s, from->formals[f], s->rets[f], true))
+            return false;
+    return true;
+}
+
+/* ---- host functions ---- */
+
+struct ir_helper_info {
+    uint8_t result; /* enum ir_type */
+    uint8_t count;
+    uint8_t args[IR_MAX_SRC];
+};
+
+static const struct ir_helper_info helpers[IR_HELPER_COUNT] = {
+    [IR_HELPER_VPRINTF] = { IR_B32, 2, { IR_B64, IR_B64 } },
+    [IR_HELPER_MALLOC] = { IR_B64, 1, { IR_B64 } },
+    [IR_HELPER_FREE] = { IR_VOID, 1, { IR_B64 } },
+    [IR_HELPER_ASSERTFAIL] = { IR_VOID, 5, { IR_B64, IR_B64, IR_B32, IR_B64, IR_B64 } },
+};
+
+static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src actual, enum ir_type type,
+                         bool result, struct ir_src *value)
+{
+    uint8_t size = ir_types[type].size;
+    bool right = actual.kind == IR_SRC_IMM && !result;
+    if (actual.kind == IR_SRC_REG)
+        right = ir_types[s->to->regs[actual.index].type].size == size && s->to->regs[actual.index].type != IR_PRED;
+    else if (actual.kind == IR_SRC_SYMBOL)
+        right = s->to->temps[actual.index & ~IR_TEMP].size == size;
+    if (!right)
+        return refuse_call(in, s->call, -EINVAL, "argument does not suit the parameter");
+    *value = actual;
+    if (actual.kind != IR_SRC_SYMBOL)
+        return true;
+    *value = (struct ir_src) { .kind = IR_SRC_REG };
+    return new_reg(in, s->to, s->call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE }, &value->index) &&
+           (result || pass(in, s, *value, actual, type));
+}
+
+static bool call_helper(struct ir_inliner *in, struct ir_site *s)
+{
+    const struct ir_raw_call *call = s->call;
+    const char *name = ir_name(in->m, in->m->fns[call->callee].name);
+    unsigned h = 0;
+    while (h < IR_HELPER_COUNT && strcmp(ir_helper_names[h], name) != 0)
+        h++;
+    if (h == IR_HELPER_COUNT)
+        return refuse_call(in, call, -ENOTSUP, "the function has no body");
+    const struct ir_helper_info *info = &helpers[h];
+    if (call->arg_count != info->count || call->ret_count > (info->result != IR_VOID))
+        return refuse_call(in, call, -EINVAL, "wrong number of arguments or results");
+    struct ir_instr i;
+    ir_instr_init(&i, IR_OP_HELPER, call->line, call->column);
+    i.target = h;
+    i.src_count = info->count;
+    for (unsigned k = 0; k < info->count; k++)
+        if (!helper_value(in, s, s->args[k], info->args[k], false, &i.src[k]))
+            return false;
+    struct ir_src value = { 0 };
+    if (call->ret_count) {
+        if (!helper_value(in, s, s->rets[0], info->result, true, &value))
+            return false;
+        i.type = info->result;
+        i.dst_count = 1;
+        i.dst[0] = value.index;
+    }
+    if (!emit(in, s->to, &i))
+        return false;
+    bool store = call->ret_count && s->rets[0].kind == IR_SRC_SYMBOL;
+    return !store || pass(in, s, s->rets[0], value, info->result);
+}
+
+/* ---- one function ---- */
+
+static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t frame_base)
+{
+    const struct ir_raw_call call = to->calls[at->target];
+    struct ir_site s = { .to = to,
+                         .from = &in->raws[call.callee],
+                         .at = at,
+                         .call = &call,
+                         .rets = to->args + call.arg_first,
+                         .args = to->args + call.arg_first + call.ret_count,
+                         .frame_base = frame_base };
+    uint32_t over = IR_NONE;
+    if (at->guard != IR_NONE) {
+        struct ir_instr skip;
+        if (!new_label(in, to, &over))
+            return false;
+        ir_instr_init(&skip, IR_OP_BRA, at->line, at->column);
+        skip.guard = at->guard;
+        skip.flags = (at->flags & IR_F_GUARD_NOT) ^ IR_F_GUARD_NOT;
+        skip.target = over;
+        if (!emit(in, to, &skip))
+            return false;
+    }
+    bool right = in->m->fns[call.callee].is_defined ? copy_function(in, &s) : call_helper(in, &s);
+    free(s.temps);
+    if (right && over != IR_NONE)
+        to->labels[over] = to->instr_count;
+    return right;
+}
+
+static bool expand(struct ir_inliner *in, uint32_t f)
+{
+    struct ir_raw_fn *raw = &in->raws[f];
+    raw->frame_bytes = raw->local_bytes;
+    if (raw->call_count == 0)
+        return true;
+    uint32_t frame_base = (raw->local_bytes + 15) & ~15u;
+    struct ir_instr *old = raw->instrs;
+    uint32_t count = raw->instr_count, labels = raw->label_count;
+    uint32_t *moved = malloc(((size_t)count + 1) * sizeof(*moved));
+    raw->instrs = NULL;
+    raw->instr_count = raw->instr_cap = 0;
+    bool right = moved || no_memory(in);
+    for (uint32_t n = 0; n < count && right; n++) {
+        moved[n] = raw->instr_count;
+        if (old[n].op != IR_OP_CALL) {
+            right = emit(in, raw, &old[n]);
+            continue;
+        }
+        uint32_t callee = raw->calls[old[n].target].callee;
+        uint64_t frame = (uint64_t)frame_base + in->raws[callee].frame_bytes;
+        if (frame > IR_MAX_LOCAL_BYTES)
+            right = refuse_call(in, &raw->calls[old[n].target], -E2BIG, "too much local memory");
+        else
+            raw->frame_bytes = GM_MAX(raw->frame_bytes, (uint32_t)frame);
+        right = right && replace_call(in, raw, &old[n], frame_base);
+    }
+    if (right) {
+        moved[count] = raw->instr_count;
+        for (uint32_t l = 0; l < labels; l++)
+            raw->labels[l] = moved[raw->labels[l]];
+    }
+    raw->call_count = 0;
+    free(moved);
+    free(old);
+    return right;
+}
+
+/* Depth first over the calls, without recursion: state 0 not seen, 1 on the path, 2 done. */
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why)
+{
+    struct ir_inliner in = { .m = m, .raws = raws, .why = why };
+    struct frame {
+        uint32_t fn, next;
+    };
+    if (m->fn_count == 0)
+        return true;
+    struct frame *path = calloc(m->fn_count, sizeof(*path));
+    uint8_t *state = calloc(m->fn_count, 1);
+    bool right = (path && state) || no_memory(&in);
+    for (uint32_t root = 0; root < m->fn_count && right; root++) {
+        if (state[root] != 0 || !m->fns[root].is_entry)
+            continue; /* functions that no entry reaches may be what they like */
+        uint32_t depth = 0;
+        path[depth++] = (struct frame) { .fn = root };
+        state[root] = 1;
+        while (depth > 0 && right) {
+            struct frame *top = &path[depth - 1];
+            const struct ir_raw_fn *raw = &raws[top->fn];
+            if (top->next == raw->call_count) {
+                right = expand(&in, top->fn);
+                state[top->fn] = 2;
+                depth--;
+                continue;
+            }
+            const struct ir_raw_call *call = &raw->calls[top->next++];
+            if (state[call->callee] == 1)
+                right = refuse_call(&in, call, -ENOTSUP, "recursion is not supported");
+            else if (state[call->callee] == 0) {
+                state[call->callee] = 1;
+                path[depth++] = (struct frame) { .fn = call->callee };
+            }
+        }
+    }
+    free(path);
+    free(state);
+    return right;
+}

@@ -1,0 +1,113 @@
+/*
+ * A module on its way from the parser to its final form: functions as linear code with labels, still with calls and
+ * .param variables. Only the parser and the passes that finish a module (inline.c, promote.c, finish.c) see it.
+ */
+#ifndef GMUX_SOFT_IR_RAW_H
+#define GMUX_SOFT_IR_RAW_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/soft/ir/ir.h"
+
+/* Why a module is refused: place (line 0: none), words and -errno. */
+struct ir_problem {
+    int error;
+    uint32_t line, column;
+    char text[200];
+};
+/* Fills `why` unless it is already filled. Always returns false. */
+bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column, const char *fmt, ...)
+    GM_PRINTF(5, 6);
+
+/* Limits over all functions of a module together. */
+#define IR_MAX_MODULE_INSTRS (1u << 22)
+#define IR_MAX_MODULE_REGS   (1u << 24)
+
+/* In ir_src.index and ir_address.symbol of raw code: not a symbol of the module but a .param variable of the
+ * function, raw->temps[index & ~IR_TEMP]. */
+#define IR_TEMP 0x80000000u
+
+struct ir_temp {
+    uint64_t size;
+    uint32_t align;
+    uint32_t line;
+};
+
+/* CALL: instr.target is an index of these. Operands in raw->args: results first. REG, IMM, or SYMBOL with IR_TEMP. */
+struct ir_raw_call {
+    uint32_t callee; /* function */
+    uint32_t arg_first, ret_count, arg_count;
+    uint32_t line, column;
+};
+
+struct ir_raw_list {
+    uint32_t first, count;
+};
+
+/* Labels are numbers; labels[number] is an instruction index (instr_count: the end). BRA: target is a label; BRX:
+ * target is an index of lists, a run of `targets`, which are labels. Arrays grow by IR_PUSH. */
+struct ir_raw_fn {
+    struct ir_instr *instrs;
+    uint32_t instr_count, instr_cap;
+    struct ir_reg *regs;
+    uint32_t reg_count, reg_cap;
+    uint32_t *labels;
+    uint32_t label_count, label_cap;
+    struct ir_raw_list *lists;
+    uint32_t list_count, list_cap;
+    uint32_t *targets;
+    uint32_t target_count, target_cap;
+    struct ir_temp *temps;
+    uint32_t temp_count, temp_cap;
+    struct ir_raw_call *calls;
+    uint32_t call_count, call_cap;
+    struct ir_src *args;
+    uint32_t arg_count, arg_cap;
+    /* Formal results, then formal parameters (device functions): REG or SYMBOL with IR_TEMP. */
+    struct ir_src *formals;
+    uint32_t formal_count, formal_cap, formal_rets;
+    uint32_t local_bytes;                /* its own .local variables */
+    uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
+    uint32_t symbol_first, symbol_count; /* declared inside of it */
+    uint32_t carry;                      /* register of .cc, or IR_NONE */
+};
+
+void ir_raw_finish(struct ir_raw_fn *raw);
+
+bool ir_grow_(void **array, uint32_t *cap, uint32_t count, size_t size);
+
+/* A new zeroed element at the end of a growing array, or NULL: out of memory. */
+#define IR_PUSH(array, count, cap)                                                                                   \
+    ((count) < (cap) || ir_grow_((void **)&(array), &(cap), (count), sizeof(*(array))) ? &(array)[(count)++] : NULL)
+
+static inline void ir_instr_init(struct ir_instr *i, enum ir_op op, uint32_t line, uint32_t column)
+{
+    memset(i, 0, sizeof(*i));
+    i->op = (uint8_t)op;
+    i->guard = IR_NONE;
+    i->dst[0] = i->dst[1] = i->dst[2] = i->dst[3] = IR_NONE;
+    i->dst_pred = IR_NONE;
+    i->target = IR_NONE;
+    i->address.base = IR_NONE;
+    i->address.symbol = IR_NONE;
+    i->line = line;
+    i->column = column;
+}
+
+static inline struct ir_src ir_src_reg(uint32_t reg)
+{
+    return (struct ir_src) { .kind = IR_SRC_REG, .index = reg };
+}
+
+/* Replaces every call by the callee's code, bottom-up; refuses recursion. raws[f] belongs to m->fns[f]. */
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why);
+
+/* Turns .param variables into registers, or into local memory where they are used as memory. */
+bool ir_promote_temps(struct ir_raw_fn *raw, struct ir_problem *why);
+
+/* Makes the entry's final form: lays out shared memory, replaces symbols whose place is known, drops unused
+ * registers, cuts blocks. Takes the arrays it keeps out of `raw`. */
+bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why);
+
+#endif

@@ -1,0 +1,423 @@
+/*
+ * Module scope: header directives, variables, and the heads of entries and device functions.
+ */
+#include "device/soft/ptx/parse.h"
+
+/* ---- what carries no meaning here ---- */
+
+static bool skip_to_semicolon(struct ptx_parser *p)
+{
+    while (!ptx_token_is(&p->token, ';')) {
+        if (p->token.kind == PTX_END)
+            return ptx_fail(p, -EINVAL, &p->token, "';' expected, not the end of the text");
+        ptx_advance(p);
+    }
+    return ptx_expect(p, ';');
+}
+
+/* .section .debug_info { .b32 1 .b8 2 label: ... } */
+static bool skip_section(struct ptx_parser *p)
+{
+    if (p->token.kind != PTX_DOT)
+        return ptx_fail(p, -EINVAL, &p->token, "section name expected");
+    while (p->token.kind == PTX_DOT || p->token.kind == PTX_IDENT || p->token.kind == PTX_STRING)
+        ptx_advance(p);
+    if (!ptx_token_is(&p->token, '{'))
+        return ptx_accept(p, ';') || ptx_expect(p, '{');
+    unsigned depth = 0;
+    do {
+        if (p->token.kind == PTX_END)
+            return ptx_fail(p, -EINVAL, &p->token, "'}' of .section expected, not the end of the text");
+        depth += ptx_token_is(&p->token, '{');
+        depth -= ptx_token_is(&p->token, '}');
+        ptx_advance(p);
+    } while (depth > 0);
+    return !p->why.error;
+}
+
+/* .loc file line column [, function_name label [+ n], inlined_at file line column]: ends without a semicolon. */
+static bool skip_loc(struct ptx_parser *p)
+{
+    uint64_t ignored;
+    for (int i = 0; i < 3; i++)
+        if (!ptx_expect_uint(p, UINT64_MAX, &ignored, "number"))
+            return false;
+    while (ptx_accept(p, ',')) {
+        struct ptx_token word;
+        if (!ptx_expect_ident(p, &word, "attribute of .loc"))
+            return false;
+        while (p->token.kind == PTX_INT || (p->token.kind == PTX_IDENT && ptx_text_is(&word, "function_name")) ||
+               ptx_token_is(&p->token, '+')) {
+            if (p->token.kind == PTX_IDENT)
+                word.length = 0;
+            ptx_advance(p);
+        }
+    }
+    return !p->why.error;
+}
+
+/* .file number "name" [, time, size] */
+static bool skip_file(struct ptx_parser *p)
+{
+    uint64_t ignored;
+    if (!ptx_expect_uint(p, UINT64_MAX, &ignored, "number"))
+        return false;
+    if (p->token.kind != PTX_STRING)
+        return ptx_fail(p, -EINVAL, &p->token, "file name expected");
+    ptx_advance(p);
+    while (ptx_accept(p, ','))
+        if (!ptx_expect_uint(p, UINT64_MAX, &ignored, "number"))
+            return false;
+    return !p->why.error;
+}
+
+bool ptx_skip_debug(struct ptx_parser *p, bool *was)
+{
+    *was = true;
+    if (ptx_accept_dot(p, "loc"))
+        return skip_loc(p);
+    if (ptx_accept_dot(p, "file"))
+        return skip_file(p);
+    if (ptx_accept_dot(p, "pragma"))
+        return skip_to_semicolon(p);
+    if (ptx_accept_dot(p, "section"))
+        return skip_section(p);
+    *was = false;
+    return true;
+}
+
+/* ---- header ---- */
+
+static bool parse_version(struct ptx_parser *p)
+{
+    struct ptx_token t = p->token;
+    unsigned major = 0, minor = 0;
+    uint32_t i = 0;
+    for (; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && major < 1000; i++)
+        major = major * 10 + (unsigned)(t.text[i] - '0');
+    bool right =
+        t.kind == PTX_F64 && i + 2 == t.length && t.text[i] == '.' && t.text[i + 1] >= '0' && t.text[i + 1] <= '9';
+    if (!right)
+        return ptx_fail(p, -EINVAL, &t, "version number expected");
+    minor = (unsigned)(t.text[i + 1] - '0');
+    if (major < 1 || major > 99)
+        return ptx_fail(p, -ENOTSUP, &t, "PTX version %.*s", PTX_TEXT(&t));
+    p->m->version = major * 10 + minor;
+    ptx_advance(p);
+    return !p->why.error;
+}
+
+/* sm_75, sm_90a, texmode_independent, debug ... */
+static bool parse_target(struct ptx_parser *p)
+{
+    do {
+        struct ptx_token t;
+        if (!ptx_expect_ident(p, &t, "target"))
+            return false;
+        if (t.length > 3 && (memcmp(t.text, "sm_", 3) == 0)) {
+            unsigned number = 0;
+            for (uint32_t i = 3; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && number < 100000; i++)
+                number = number * 10 + (unsigned)(t.text[i] - '0');
+            if (number < 10 || number > 999)
+                return ptx_fail(p, -EINVAL, &t, "target '%.*s' is not known", PTX_TEXT(&t));
+            p->m->target = number;
+        }
+    } while (ptx_accept(p, ','));
+    return !p->why.error;
+}
+
+static bool parse_address_size(struct ptx_parser *p)
+{
+    struct ptx_token t = p->token;
+    uint64_t size;
+    if (!ptx_expect_uint(p, 64, &size, "32 or 64"))
+        return false;
+    if (size != 64)
+        return ptx_fail(p, -ENOTSUP, &t, "only .address_size 64 is supported");
+    return true;
+}
+
+/* ---- functions ---- */
+
+static bool new_function(struct ptx_parser *p, const struct ptx_token *name, bool is_entry, uint32_t *out)
+{
+    struct ptx_name known;
+    if (ptx_lookup(p, name, &known)) {
+        struct ir_fn *fn = &p->m->fns[known.kind == PTX_NAME_FN ? known.index : 0];
+        if (known.kind != PTX_NAME_FN || fn->is_defined || fn->is_entry != is_entry)
+            return ptx_fail(p, -EINVAL, name, "'%.*s' is declared twice", PTX_TEXT(name));
+        *out = known.index;
+        return true;
+    }
+    if (p->m->fn_count >= IR_MAX_FNS)
+        return ptx_fail(p, -E2BIG, name, "over %u functions", IR_MAX_FNS);
+    uint32_t text;
+    if (!ptx_intern(p, name, name->length, &text))
+        return false;
+    struct ir_raw_fn *raw = IR_PUSH(p->raws, p->raw_count, p->raw_cap);
+    if (!raw)
+        return ptx_out_of_memory(p);
+    raw->carry = IR_NONE;
+    struct ir_fn *fn = IR_PUSH(p->m->fns, p->m->fn_count, p->fn_cap);
+    if (!fn)
+        return ptx_out_of_memory(p);
+    *fn = (struct ir_fn) { .name = text, .is_entry = is_entry, .line = name->line };
+    *out = p->m->fn_count - 1;
+    return ptx_declare(p, name, name->length, PTX_NAME_FN, *out, 1);
+}
+
+static bool entry_param(struct ptx_parser *p)
+{
+    struct ptx_variable v;
+    if (!ptx_accept_dot(p, "param"))
+        return ptx_fail(p, -EINVAL, &p->token, "'.param' expected");
+    if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
+        return false;
+    struct ir_fn *fn = &p->m->fns[p->fn];
+    uint64_t offset;
+    if (v.is_unsized || fn->param_count >= IR_MAX_PARAMS || v.size > IR_MAX_PARAM_BYTES ||
+        !gm_align_up(fn->param_bytes, v.align, &offset) || offset + v.size > IR_MAX_PARAM_BYTES)
+        return ptx_fail(p, -E2BIG, &v.name, "parameters of over %u bytes", IR_MAX_PARAM_BYTES);
+    uint32_t symbol;
+    if (!ptx_new_symbol(p, &v, IR_SYM_KERNEL_PARAM, &symbol) ||
+        !ptx_declare(p, &v.name, v.name.length, PTX_NAME_SYMBOL, symbol, 1))
+        return false;
+    p->m->symbols[symbol].offset = offset;
+    struct ir_param *param = IR_PUSH(p->m->params, p->m->param_count, p->param_cap);
+    if (!param)
+        return ptx_out_of_memory(p);
+    *param = (struct ir_param) { .symbol = symbol, .type = (uint8_t)v.type };
+    if (fn->param_count++ == 0)
+        fn->param_first = p->m->param_count - 1;
+    fn->param_bytes = (uint32_t)(offset + v.size);
+    return true;
+}
+
+/* A result or parameter of a device function: .param variable or .reg. */
+static bool formal(struct ptx_parser *p)
+{
+    struct ir_src src = { 0 };
+    uint32_t index;
+    if (ptx_accept_dot(p, "reg")) {
+        enum ir_type type;
+        struct ptx_token name;
+        uint32_t text;
+        if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &name, "register name") ||
+            !ptx_intern(p, &name, name.length, &text) || !ptx_new_register(p, &name, type, text, IR_NONE, &index) ||
+            !ptx_declare(p, &name, name.length, PTX_NAME_REG, index, 1))
+            return false;
+        src = ir_src_reg(index);
+    } else if (ptx_accept_dot(p, "param")) {
+        struct ptx_variable v;
+        if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
+            return false;
+        if (v.is_unsized)
+            return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
+        if (!ptx_new_temp(p, &v, &index) || !ptx_declare(p, &v.name, v.name.length, PTX_NAME_TEMP, index, 1))
+            return false;
+        src = (struct ir_src) { .kind = IR_SRC_SYMBOL, .index = index | IR_TEMP };
+    } else {
+        return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
+    }
+    struct ir_src *added = IR_PUSH(p->raw->formals, p->raw->formal_count, p->raw->formal_cap);
+    if (!added)
+        return ptx_out_of_memory(p);
+    *added = src;
+    return true;
+}
+
+static bool parse_list(struct ptx_parser *p, bool (*element)(struct ptx_parser *))
+{
+    if (!ptx_expect(p, '('))
+        return false;
+    if (ptx_accept(p, ')'))
+        return !p->why.error;
+    do {
+        if (!element(p))
+            return false;
+    } while (ptx_accept(p, ','));
+    return ptx_expect(p, ')');
+}
+
+static bool parse_dims3(struct ptx_parser *p, uint32_t out[3])
+{
+    uint64_t value;
+    out[0] = out[1] = out[2] = 1;
+    for (int i = 0; i < 3; i++) {
+        struct ptx_token t = p->token;
+        if (!ptx_expect_uint(p, 1024, &value, "number of threads"))
+            return false;
+        if (value == 0)
+            return ptx_fail(p, -EINVAL, &t, "number of threads is 0");
+        out[i] = (uint32_t)value;
+        if (i == 2 || !ptx_accept(p, ','))
+            break;
+    }
+    return !p->why.error;
+}
+
+static bool parse_uint32(struct ptx_parser *p, uint32_t *out)
+{
+    uint64_t value;
+    if (!ptx_expect_uint(p, UINT32_MAX, &value, "number"))
+        return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+/* What may stand between a function's head and its body. */
+static bool parse_performance(struct ptx_parser *p)
+{
+    struct ir_fn *fn = &p->m->fns[p->fn];
+    uint32_t ignored;
+    while (p->token.kind == PTX_DOT && !p->why.error) {
+        bool was, right = true;
+        if (ptx_accept_dot(p, "maxntid"))
+            right = parse_dims3(p, fn->maxntid);
+        else if (ptx_accept_dot(p, "reqntid"))
+            right = parse_dims3(p, fn->reqntid);
+        else if (ptx_accept_dot(p, "minnctapersm"))
+            right = parse_uint32(p, &fn->minnctapersm);
+        else if (ptx_accept_dot(p, "maxnreg"))
+            right = parse_uint32(p, &fn->maxnreg);
+        else if (ptx_accept_dot(p, "maxnctapersm"))
+            right = parse_uint32(p, &ignored);
+        else if (ptx_accept_dot(p, "noreturn"))
+            right = true;
+        else if (!ptx_skip_debug(p, &was))
+            right = false;
+        else if (!was)
+            right = ptx_fail(p, -ENOTSUP, &p->token, "directive '.%.*s' is not supported", PTX_TEXT(&p->token));
+        if (!right)
+            return false;
+    }
+    return !p->why.error;
+}
+
+/* A prototype followed by the definition: only the latter counts. */
+static void forget_prototype(struct ptx_parser *p)
+{
+    struct ir_fn *fn = &p->m->fns[p->fn];
+    uint32_t carry = p->raw->carry;
+    fn->param_count = fn->param_bytes = 0;
+    ir_raw_finish(p->raw);
+    memset(p->raw, 0, sizeof(*p->raw));
+    p->raw->carry = carry;
+}
+
+/* A place in the text to return to. */
+struct ptx_mark {
+    struct ptx_lexer lexer;
+    struct ptx_token token;
+};
+
+/* The results stand before the name, so they are parsed after it: `results` is where they begin. */
+static bool parse_signature(struct ptx_parser *p, bool is_entry, const struct ptx_mark *results)
+{
+    if (results) {
+        struct ptx_mark here = { p->lexer, p->token };
+        p->lexer = results->lexer;
+        p->token = results->token;
+        if (!parse_list(p, formal))
+            return false;
+        p->lexer = here.lexer;
+        p->token = here.token;
+    }
+    p->raw->formal_rets = p->raw->formal_count;
+    if (ptx_token_is(&p->token, '(') && !parse_list(p, is_entry ? entry_param : formal))
+        return false;
+    return parse_performance(p);
+}
+
+static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
+{
+    struct ptx_token name;
+    /* Skip the results first: they belong into the function's scope, which needs its name. */
+    struct ptx_mark results = { p->lexer, p->token };
+    bool has_results = !is_entry && ptx_token_is(&p->token, '(');
+    if (has_results) {
+        while (p->token.kind != PTX_END && !ptx_token_is(&p->token, ')'))
+            ptx_advance(p);
+        if (!ptx_expect(p, ')'))
+            return false;
+    }
+    uint32_t index = IR_NONE;
+    if (!ptx_expect_ident(p, &name, "function name") || !new_function(p, &name, is_entry, &index))
+        return false;
+    p->fn = index;
+    p->raw = &p->raws[index];
+    forget_prototype(p);
+    p->raw->symbol_first = p->m->symbol_count;
+    if (!ptx_scope_begin(p) || !parse_signature(p, is_entry, has_results ? &results : NULL))
+        return false;
+    if (ptx_token_is(&p->token, '{')) {
+        if (flags & IR_SYM_EXTERN)
+            return ptx_fail(p, -EINVAL, &p->token, "'%.*s' is .extern and has a body", PTX_TEXT(&name));
+        p->m->fns[index].is_defined = true;
+        if (!ptx_parse_body(p))
+            return false;
+    } else if (!ptx_expect(p, ';')) {
+        return false;
+    }
+    if (!ptx_scope_end(p))
+        return false;
+    p->raw->symbol_count = p->m->symbol_count - p->raw->symbol_first;
+    p->fn = IR_NONE;
+    p->raw = NULL;
+    return true;
+}
+
+/* ---- everything together ---- */
+
+static bool parse_linked(struct ptx_parser *p)
+{
+    uint8_t flags = 0;
+    for (;;) {
+        if (ptx_accept_dot(p, "visible") || ptx_accept_dot(p, "weak") || ptx_accept_dot(p, "common"))
+            flags |= IR_SYM_VISIBLE;
+        else if (ptx_accept_dot(p, "extern"))
+            flags |= IR_SYM_EXTERN;
+        else
+            break;
+    }
+    if (ptx_accept_dot(p, "entry"))
+        return parse_function(p, true, flags);
+    if (ptx_accept_dot(p, "func"))
+        return parse_function(p, false, flags);
+    if (ptx_accept_dot(p, "global"))
+        return ptx_parse_variables(p, IR_SPACE_GLOBAL, flags);
+    if (ptx_accept_dot(p, "const"))
+        return ptx_parse_variables(p, IR_SPACE_CONST, flags);
+    if (ptx_accept_dot(p, "shared"))
+        return ptx_parse_variables(p, IR_SPACE_SHARED, flags);
+    const struct ptx_token *t = &p->token;
+    if (t->kind == PTX_DOT)
+        return ptx_fail(p, -ENOTSUP, t, "directive '.%.*s' is not supported", PTX_TEXT(t));
+    if (t->kind == PTX_END)
+        return ptx_fail(p, -EINVAL, t, "directive expected, not the end of the text");
+    return ptx_fail(p, -EINVAL, t, "directive expected, not '%.*s'", PTX_TEXT(t));
+}
+
+bool ptx_parse_module(struct ptx_parser *p)
+{
+    if (!ptx_accept_dot(p, "version"))
+        return ptx_fail(p, -EINVAL, &p->token, "a PTX text begins with '.version'");
+    if (!parse_version(p))
+        return false;
+    if (!ptx_accept_dot(p, "target"))
+        return ptx_fail(p, -EINVAL, &p->token, "'.target' expected");
+    if (!parse_target(p))
+        return false;
+    if (ptx_accept_dot(p, "address_size") && !parse_address_size(p))
+        return false;
+    while (p->token.kind != PTX_END) {
+        bool was;
+        if (ptx_accept(p, ';'))
+            continue;
+        if (!ptx_skip_debug(p, &was))
+            return false;
+        if (!was && !parse_linked(p))
+            return false;
+    }
+    return !p->why.error;
+}

@@ -1,0 +1,167 @@
+/*
+ * The parser's own state and the functions its files call in each other:
+ *   parse.c    driver, errors, small helpers       module.c   directives of module scope, functions' heads
+ *   names.c    scopes                              decl.c     variables, registers, initial values
+ *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
+ *   operand.c  operands and the forms of operand lists
+ *
+ * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
+ * problem is kept, and from then on the token is PTX_END, so that loops end by themselves.
+ */
+#ifndef GMUX_SOFT_PTX_PARSE_H
+#define GMUX_SOFT_PTX_PARSE_H
+
+#include <errno.h>
+
+#include "device/soft/ir/raw.h"
+#include "device/soft/ptx/lex.h"
+#include "device/soft/ptx/words.h"
+
+#define PTX_MAX_TEXT  (256u << 20)
+#define PTX_MAX_DEPTH 64 /* nested { } of a function */
+#define PTX_MAX_DIMS  8  /* of an array */
+#define PTX_MAX_NAME  4096
+
+enum ptx_name_kind {
+    PTX_NAME_REG,    /* index: register */
+    PTX_NAME_RANGE,  /* index: first register, count: of "%r<count>" */
+    PTX_NAME_SYMBOL, /* index: symbol */
+    PTX_NAME_TEMP,   /* index: temp of the function (.param variable) */
+    PTX_NAME_FN,     /* index: function */
+    PTX_NAME_LABEL,  /* index: label */
+    PTX_NAME_LIST,   /* index: list of .branchtargets */
+    PTX_NAME_PROTO,  /* .callprototype */
+};
+
+struct ptx_name {
+    const char *text; /* in the PTX text */
+    uint32_t length;
+    uint32_t hash;
+    uint32_t next; /* in its bucket */
+    uint32_t index, count;
+    uint8_t kind;
+    uint8_t depth; /* 0: module scope */
+};
+
+/* All names visible now, inner scopes last. */
+struct ptx_names {
+    struct ptx_name *list;
+    uint32_t count, cap;
+    uint32_t *buckets;
+    uint32_t bucket_count; /* power of two */
+    uint64_t seed;         /* so that nobody can choose names that collide */
+};
+
+/* A branch target not resolved yet: in an instruction, or in raw->targets. */
+struct ptx_fixup {
+    struct ptx_token name;
+    uint32_t index;
+    bool in_targets;
+};
+
+struct ptx_scope {
+    uint32_t names, fixups; /* how many there were when it began */
+};
+
+struct ptx_parser {
+    struct ptx_lexer lexer;
+    struct ptx_token token; /* the next one, not consumed yet */
+    struct ir_problem why;
+    struct ptx_words words;
+    struct ptx_names names;
+    struct ir_module *m;
+    uint32_t fn_cap, raw_count, raw_cap, symbol_cap, param_cap, reloc_cap;
+    uint64_t init_cap, strings_cap;
+    struct ir_raw_fn *raws; /* parallel to m->fns */
+    uint32_t fn;            /* being parsed, or IR_NONE */
+    struct ir_raw_fn *raw;  /* its code */
+    struct ptx_scope scopes[PTX_MAX_DEPTH];
+    uint32_t depth; /* 0: module scope */
+    struct ptx_fixup *fixups;
+    uint32_t fixup_count, fixup_cap;
+    uint32_t instr_total, reg_total;
+};
+
+/* parse.c */
+bool ptx_fail(struct ptx_parser *p, int error, const struct ptx_token *at, const char *fmt, ...) GM_PRINTF(4, 5);
+bool ptx_out_of_memory(struct ptx_parser *p);
+void ptx_advance(struct ptx_parser *p);
+bool ptx_accept(struct ptx_parser *p, char punct);
+bool ptx_expect(struct ptx_parser *p, char punct);
+bool ptx_expect_ident(struct ptx_parser *p, struct ptx_token *name, const char *what);
+/* An integer constant 0 .. max, perhaps with unary minus where min < 0. */
+bool ptx_expect_uint(struct ptx_parser *p, uint64_t max, uint64_t *value, const char *what);
+bool ptx_is_dot(const struct ptx_parser *p, const char *word);
+bool ptx_accept_dot(struct ptx_parser *p, const char *word);
+bool ptx_text_is(const struct ptx_token *t, const char *word);
+/* "%.*s" arguments for a token; long ones are cut. */
+#define PTX_TEXT(t) (int)GM_MIN((t)->length, 60u), (t)->text
+bool ptx_intern(struct ptx_parser *p, const struct ptx_token *name, uint32_t length, uint32_t *out);
+
+/* names.c */
+bool ptx_names_init(struct ptx_names *n);
+void ptx_names_finish(struct ptx_names *n);
+struct ptx_name *ptx_names_find(const struct ptx_names *n, const char *text, uint32_t length);
+/* NULL: out of memory, or (*twice) already in this scope. */
+struct ptx_name *ptx_names_add(struct ptx_names *n, const struct ptx_token *name, uint32_t length,
+                               enum ptx_name_kind kind, uint32_t index, uint32_t depth, bool *twice);
+void ptx_names_drop(struct ptx_names *n, uint32_t keep);
+/* Adds to the current scope. */
+bool ptx_declare(struct ptx_parser *p, const struct ptx_token *name, uint32_t length, enum ptx_name_kind kind,
+                 uint32_t index, uint32_t count);
+/* What a name in an operand is: a register (also of a range: index is the register), symbol .. NULL: nothing. */
+bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct ptx_name *out);
+bool ptx_scope_begin(struct ptx_parser *p);
+/* Resolves branches to labels of the scope that ends. */
+bool ptx_scope_end(struct ptx_parser *p);
+
+/* decl.c */
+struct ptx_variable {
+    struct ptx_token name;
+    enum ir_space space;
+    enum ir_type type;
+    uint32_t vector; /* 1, 2, 4 */
+    uint32_t align;
+    uint64_t size;
+    bool is_array, is_unsized;
+    uint32_t dim_count;
+    uint64_t dims[PTX_MAX_DIMS];
+};
+/* ".align 8 .b8 name[16]" after the space; without initial value and end. */
+bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_variable *v);
+/* The whole statement after the space word: one or more variables, initial values, semicolon. */
+bool ptx_parse_variables(struct ptx_parser *p, enum ir_space space, uint8_t flags);
+/* After ".reg", with the semicolon. */
+bool ptx_parse_registers(struct ptx_parser *p);
+bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type, uint32_t name,
+                      uint32_t number, uint32_t *out);
+bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t flags, uint32_t *out);
+bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *out);
+bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
+
+/* module.c */
+bool ptx_parse_module(struct ptx_parser *p);
+/* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there was one. */
+bool ptx_skip_debug(struct ptx_parser *p, bool *was);
+
+/* body.c: from '{' to its '}' */
+bool ptx_parse_body(struct ptx_parser *p);
+
+/* instr.c: `opcode` is consumed already */
+bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard, bool guard_not);
+bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
+bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
+bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index, bool in_targets);
+
+/* operand.c */
+bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode);
+enum {
+    PTX_O_WIDER = 1,  /* the register may be wider than the type */
+    PTX_O_SYMBOL = 2, /* an address of a variable is welcome */
+    PTX_O_NOT = 4,    /* !%p is welcome */
+};
+bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
+/* The next token as a register. */
+bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
+
+#endif

@@ -1,0 +1,110 @@
+# What the tests of the control daemon share. Every test has a directory and a daemon of its own; nothing here waits
+# for time to pass, only for things to happen, with a bound.
+
+bats_require_minimum_version 1.5.0
+
+common_setup() {
+    DIR=$(mktemp -d "${TMPDIR:-/tmp}/gmux-e2e.XXXXXX")
+    # The server's user must be able to get here.
+    chmod 755 "$DIR"
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe CUDA_MPS_LOG_DIRECTORY=$DIR/log
+    export GMUX_LIBEXECDIR=$DIR/bin FAKE_DIR=$DIR FAKE_SOURCE=$BATS_TEST_DIRNAME
+    unset CUDA_MPS_ACTIVE_THREAD_PERCENTAGE CUDA_MPS_PINNED_DEVICE_MEM_LIMIT CUDA_MPS_CLIENT_PRIORITY GMUX_LOG
+    control=$GMUX_BUILD/src/control/gmux-control
+    client=$BATS_TEST_DIRNAME/fake-client
+    mkdir "$GMUX_LIBEXECDIR"
+    ln -s "$BATS_TEST_DIRNAME/fake-server" "$GMUX_LIBEXECDIR/gmux-server"
+    CLIENTS=()
+}
+
+common_teardown() {
+    local pid
+    for pid in "${CLIENTS[@]}"; do
+        kill -9 "$pid" 2>/dev/null || true
+    done
+    if [ -s "$DIR/pipe/nvidia-cuda-mps-control.pid" ]; then
+        pid=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+        kill -TERM "$pid" 2>/dev/null || true
+        until_true 100 gone "$pid" || kill -9 "$pid"
+    fi
+    if [ "${BATS_TEST_COMPLETED:-}" != 1 ]; then
+        tail -n 50 "$DIR"/log/*.log 2>/dev/null || true
+    fi
+    rm -rf "$DIR"
+}
+
+# until_true TENTHS COMMAND...: true as soon as the command is, false after that many tenths of a second.
+until_true() {
+    local end=$((${EPOCHREALTIME//[!0-9]/} + $1 * 100000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME//[!0-9]/}" -lt "$end" ] || return 1
+        read -rt 0.02 <> <(:) || true
+    done
+}
+
+# A process that has ended, whether or not its parent has looked.
+gone() {
+    ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
+}
+
+has_line() {
+    grep -qE -- "$2" "$DIR/log/$1.log" 2>/dev/null
+}
+
+# wait_log control|server PATTERN [TENTHS]
+wait_log() {
+    until_true "${3:-100}" has_line "$1" "$2" || {
+        echo "no line like '$2' in $1.log"
+        return 1
+    }
+}
+
+count_lines() {
+    grep -cE -- "$2" "$DIR/log/$1.log" || true
+}
+
+has_output() {
+    grep -q . "$1"
+}
+
+# start_client NAME [PREFIX... --] [FIELD=VALUE]...: a client in the background; its output in $DIR/NAME.out, its
+# process id in the variable NAME. It stays until stop_client NAME or the end of the test.
+start_client() {
+    local name=$1 prefix=()
+    shift
+    if [[ " $* " == *" -- "* ]]; then
+        while [ "$1" != -- ]; do
+            prefix+=("$1")
+            shift
+        done
+        shift
+    fi
+    : > "$DIR/$name.out"
+    "${prefix[@]}" "$client" run "$@" > "$DIR/$name.out" 2>&1 < /dev/null 3>&- &
+    printf -v "$name" %s $!
+    CLIENTS+=($!)
+}
+
+answered() {
+    until_true "${2:-100}" has_output "$DIR/$1.out"
+    cat "$DIR/$1.out"
+}
+
+stop_client() {
+    kill "${!1}"
+    wait "${!1}" 2>/dev/null || true
+}
+
+start_daemon() {
+    "$control" -d "$@" 3>&-
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+}
+
+the_server() {
+    "$control" get_server_list
+}
+
+one_server() {
+    [ -n "$(the_server)" ]
+}
