@@ -1,19 +1,23 @@
 #!/bin/sh
-# Runs every libFuzzer target for T seconds from its checked-in corpus. New inputs stay in build-fuzz/corpus.
+# Fuzzes:  scripts/fuzz.sh [SECONDS [TARGET...]]     default: every target of fuzz/ for 60 seconds
+#
+# Builds with clang, AddressSanitizer and UndefinedBehaviorSanitizer in build-fuzz. What is found goes to
+# build-fuzz/found/TARGET (new inputs) and build-fuzz/crashes; nothing in the tree changes. Keep the smallest new inputs
+# with:  build-fuzz/fuzz/fuzz_TARGET -merge=1 fuzz/corpus/TARGET build-fuzz/found/TARGET
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-[ -d build-fuzz ] || CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
-    -Dtests=disabled --buildtype=debugoptimized >/dev/null
-ninja -C build-fuzz --quiet
-for target in build-fuzz/fuzz/fuzz_*; do
-    [ -x "$target" ] && [ -f "$target" ] || continue
-    name=${target##*/fuzz_}
-    mkdir -p "build-fuzz/corpus/$name"
-    dict=
-    [ -f "fuzz/$name.dict" ] && dict="-dict=fuzz/$name.dict"
-    echo "== $name, $seconds s"
-    # shellcheck disable=SC2086 # absent or one word
-    "$target" $dict -max_total_time="$seconds" -timeout=10 -print_final_stats=1 "build-fuzz/corpus/$name" \
-        "fuzz/corpus/$name"
+[ $# -eq 0 ] || shift
+build=build-fuzz
+[ -f $build/build.ninja ] || CC="${CC:-clang}" meson setup $build -Dfuzz=true -Dtests=disabled -Dbench=false \
+    -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
+ninja -C $build --quiet
+[ $# -gt 0 ] || set -- $(ls $build/fuzz/*.args | sed 's:.*/fuzz_\(.*\)\.args:\1:')
+mkdir -p $build/crashes
+for target; do
+    mkdir -p "$build/found/$target"
+    echo "== $target, $seconds s"
+    # shellcheck disable=SC2046 # several words, written by fuzz/meson.build
+    "$build/fuzz/fuzz_$target" $(cat "$build/fuzz/fuzz_$target.args") -max_total_time="$seconds" -timeout=10 \
+        -print_final_stats=1 -artifact_prefix="$build/crashes/$target-" "$build/found/$target" "fuzz/corpus/$target"
 done

@@ -1,7 +1,7 @@
 /*
  * A library made from the small specification, used as a program would: calls before and after cuInit, variants with
  * per-thread streams, functions that nobody wrote, a table loaded from elsewhere, look-ups by name. Prints what
- * happens; test_generator.py compares that with tests/gen/expected/small_main.
+ * happens; test_generator.py compares that with tests/gen/expected/small_main.golden.
  */
 #include "client/gen/api.h"
 

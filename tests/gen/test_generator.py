@@ -5,7 +5,7 @@
             specifications fail at the line they say (a comment `# expect LINE: REASON` in each)
   header    the generated headers compile alone, as C and C++, in every mode; names mean what they should
   parity    our header and the toolkit's say the same, symbol by symbol; skipped where there is no toolkit
-  dispatch  a library made from the small specification does what expected/small_main says
+  dispatch  a library made from the small specification does what expected/small_main.golden says
   exports   the library given in LIBCUDA exports exactly the symbols of the specification
 
 `test_generator.py update` writes tests/gen/expected anew; look at the difference before committing it.
@@ -38,7 +38,7 @@ def generate(what, spec, output):
 def outputs():
     for kind, names in (("control", CONTROL_OUTPUTS), ("cuda", CUDA_OUTPUTS)):
         for name in names:
-            yield name, HERE / f"small.{kind}.api", HERE / "expected" / name
+            yield name, HERE / f"small.{kind}.api", HERE / "expected" / f"{name}.golden"
 
 
 def toolkit():
@@ -229,7 +229,7 @@ class Dispatch(Compile):
     def test_calls_reach_what_they_should(self):
         run = self.run_small()
         self.assertEqual((run.returncode, run.stderr), (0, ""))
-        self.assertEqual(run.stdout, read(HERE / "expected" / "small_main"))
+        self.assertEqual(run.stdout, read(HERE / "expected" / "small_main.golden"))
 
     def test_missing_functions_are_named_once(self):
         run = self.run_small(GMUX_LOG="api=warn")
@@ -238,10 +238,10 @@ class Dispatch(Compile):
 
     def test_calls_are_printed(self):
         run = self.run_small(GMUX_TRACE="api")
-        self.assertEqual(run.stdout, read(HERE / "expected" / "small_main"))
+        self.assertEqual(run.stdout, read(HERE / "expected" / "small_main.golden"))
         lines = re.sub(r"<[0-9.]+us>", "<TIME>", re.sub(r"^gmux \d+ ", "gmux TID ", run.stderr, flags=re.M))
         lines = re.sub(r"0x[57][0-9a-f]{11}\b", "0xHOST", lines)
-        self.assertEqual(lines, read(HERE / "expected" / "small_main.trace"))
+        self.assertEqual(lines, read(HERE / "expected" / "small_main.trace.golden"))
 
 
 class Exports(unittest.TestCase):
