@@ -1,9 +1,13 @@
 /*
  * What the compiler needs to know about a function before it can turn warps into vector code: control flow, order of
  * blocks, divergence, which registers are equal over a warp, where masks and blends are needed, barrier regions.
- * One call runs all passes over one entry; the result is immutable and independent of the module's life except that
- * it speaks in its indices. The passes: cfg.c (edges, order, dominators, loops, liveness), shape.c (uniform, affine,
- * varying, together with thread frontiers), region.c (barrier regions).
+ * One call runs all passes over one entry; the result is immutable and independent of the module's life except that it
+ * speaks in its indices. The passes:
+ *   order.c     predecessors, dominators, loops, order of blocks
+ *   live.c      liveness
+ *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap?
+ *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are stable
+ *   region.c    barrier regions
  *
  * The execution scheme that the results are for ("thread frontiers"): each block has a waiting set of lanes, empty at
  * first. After block B ran with mask M, its lanes are added to the waiting sets of the successors that they take;
@@ -61,8 +65,9 @@ struct ir_instr_info {
     /* A destination must be blended with its old value under the mask: another path's lanes still need the old one.
      * Bit d: dst[d]; bit 4: dst_pred. A guarded instruction blends by its guard in any case. */
     uint8_t blend;
-    uint8_t widen;   /* enum ir_widen: result affine if the source (src[0]) does not wrap; NONE where it is proven */
-    uint8_t address; /* enum ir_shape of the address of memory instructions (base + symbol + displacement) */
+    uint8_t widen;     /* enum ir_widen: the result is affine if source `widen_src` does not wrap; NONE if proven */
+    uint8_t widen_src; /* index in src */
+    uint8_t address;   /* enum ir_shape of the address of memory instructions (base + symbol + displacement) */
     uint8_t address_may_wrap;
     int64_t address_stride;
 };
@@ -82,25 +87,25 @@ struct ir_block_info {
     struct ir_list frontier; /* blocks, in priority order; see above */
     /* Its last instruction is a conditional branch (or brx) on which lanes may disagree. */
     bool divergent;
-    /* Its last instruction is a conditional branch one side of which only returns: not divergent; the lanes that take
-     * it are removed from the alive mask, and the others go on. exit_taken: the side that returns is the branch
-     * target (succ 0), else the fall-through (succ 1). Also a guarded ret/exit with a varying guard (there is one
-     * successor). */
+    /* Its last instruction is a conditional branch one side of which only returns: never `divergent`. The lanes that
+     * take that side leave the alive mask, the others go on; the returning block itself need not exist for it. (The guard
+     * may be uniform; then all leave or none.) exit_taken: the side that returns is the branch target (succ 0), else the
+     * fall-through (succ 1). Also a guarded ret/exit: there is one successor, where the lanes go on that do not leave. */
     bool early_exit;
     bool exit_taken;
-    bool only_returns;        /* nothing but ret/exit (perhaps after branches without effect) */
-    bool barrier;             /* ends with a barrier at which warps wait */
-    bool in_region_divergent; /* frontier not empty: runs with a mask */
+    bool only_returns; /* nothing but ret/exit (perhaps after branches without effect) */
+    bool barrier;      /* ends with a barrier at which warps wait */
+    bool masked;       /* frontier not empty: runs with a mask, not with all alive lanes */
 };
 
-/* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's entry; the others
- * at a resume point: the successor of a barrier's block. */
+/* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's entry; the others at a
+ * resume point: the successor of a barrier's block. */
 struct ir_region {
     uint32_t start;         /* block */
     struct ir_list blocks;  /* in priority order; a block may be in several regions */
     struct ir_list live_in; /* registers to bring over the barrier (empty for region 0), ascending */
-    /* No branch inside depends on anything that differs between warps of the block (and no barrier region ends in
-     * different places for different warps): several warps may be run as one. */
+    /* All branches and exits inside agree for all warps of the block (their guards are block_uniform): several warps may
+     * be run as one, and all of them leave the region at the same barrier. */
     bool jammable;
 };
 
@@ -117,8 +122,9 @@ struct ir_analysis {
     /* Liveness: bit r of words [b * live_words, ..) */
     uint32_t live_words;
     uint64_t *live_in, *live_out;
-    /* A barrier in a block with a non-empty frontier: lanes of one warp may wait at different barriers. The region
-     * scheme does not hold for such a function; the interpreter runs it. */
+    /* The region scheme does not hold for this function, the interpreter runs it: a barrier in a block with a non-empty
+     * frontier (lanes of one warp may wait at different barriers), a guarded barrier, or one that is not for all threads
+     * of the block (bar.arrive, a thread count). */
     bool divergent_barrier;
     uint32_t divergent_barrier_line;
     bool has_barrier;
@@ -128,10 +134,11 @@ struct ir_analysis {
 };
 
 /*
- * Analyses entry `fn` of `m`. 0, -ENOMEM, or -E2BIG: more work than a limit on time and memory allows (blocks x
- * registers over 2^31 bits, frontiers over 2^24 elements); then only the interpreter can run it. *out is the
- * caller's.
+ * Analyses entry `fn` of `m`. 0, -ENOMEM, or -E2BIG: more work than the limits on time and memory allow (reachable blocks
+ * over IR_ANALYSE_MAX_BLOCKS, blocks x registers over 2^30, steps over 2^31); then only the interpreter can run it. *out
+ * is the caller's.
  */
+#define IR_ANALYSE_MAX_BLOCKS 16384
 GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt,
                              struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);

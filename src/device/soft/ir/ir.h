@@ -10,13 +10,13 @@
  * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be read by any thread.
  *
  * Address spaces and what a value in a register means there:
- *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known only when the
- * module has been placed (soft_block.globals[symbol index]). cvta between global/const and generic: identity. shared
- * byte offset in the block's shared memory (32 bits suffice; also held in 64-bit registers) local          byte
- * offset in the thread's local memory, 0 .. fn->local_bytes - 1 param          byte offset in the packed parameters
- * (entries only: inlining removes all other .param variables) generic        IR_GENERIC_* below: the upper 32 bits of
- * the address tell the space. cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; a client's window
- * never lies there.
+ *   global, const  an ordinary 64-bit address of the client's window. A symbol's address is known only when the module
+ *                  has been placed (soft_block.globals[symbol index]). cvta between global/const and generic: identity.
+ *   shared         byte offset in the block's shared memory (32 bits suffice; also held in 64-bit registers)
+ *   local          byte offset in the thread's local memory, 0 .. fn->local_bytes - 1
+ *   param          byte offset in the packed parameters (inlining removes all other .param variables)
+ *   generic        IR_GENERIC_* below (see also spaces.h): the upper 32 bits of the address tell the space.
+ *                  cvta.shared adds IR_GENERIC_SHARED, cvta.to.shared subtracts it; no client's window lies there.
  */
 #ifndef GMUX_SOFT_IR_IR_H
 #define GMUX_SOFT_IR_IR_H
@@ -243,25 +243,38 @@ struct ir_address {
 #define IR_MAX_SRC 5
 
 /*
+ * In a finished module symbols appear only where a number cannot: those of global and const memory, and, in addresses,
+ * kernel parameters (whose place is ir_symbol_offset()). Addresses of shared and local variables are IMM sources, or
+ * displacements without symbol. SREG sources appear in MOV only.
+ *
+ * A register is as wide as the operand's type, except: LD and CVT may write a wider one (the value is sign- or zero-
+ * extended by the class of the destination type), ST and CVT may read a wider one (the low bits count).
+ *
  * Operand conventions that differ from "dst = op(src ...)":
- *   LD    dst_count = vector width (1, 2, 4); `type` is the element in memory; a wider register gets the value sign-
- *         (S types) or zero-extended. A sink is dst IR_NONE.
- *   ST    src[0 .. src_count) are the elements; the low bits of a wider register are stored.
- *   CVT   type = destination's, type2 = source's.   SET the same.   SLCT type2 = type of src[2] (s32 or f32).
- *   SETP  dst[0] = result, dst_pred = complement form (or IR_NONE); src[2] = c where boolop is not NONE.
+ *   LD    dst_count = vector width (1, 2, 4); `type` is the element in memory. A sink is dst IR_NONE.
+ *   ST    src[0 .. src_count) are the elements.
+ *   CVT   type = destination's, type2 = source's; to f16x2, bf16x2: src[0] becomes the upper half, src[1] the lower.
+ *   SET   type = destination's, type2 = sources'. SLCT: type2 = type of src[2] (s32 or f32).
+ *   SETP  dst[0] = (a cmp b) boolop c, dst_pred = !(a cmp b) boolop c; both may be IR_NONE. src[2] = c where boolop is
+ *         not NONE.
  *   SELP  src[2] = predicate.
+ *   MUL, MAD with IR_MUL_WIDE: `type` is a's and b's; the result (and c) is twice as wide.
+ *   SHL, SHR: src[1] is u32. BFE: src[1], src[2] are u32. BFI: src[2], src[3] are u32. CLZ, POPC, BFIND: result u32.
  *   DP4A, DP2A  type = a's, type2 = b's (u32 or s32).
  *   LOP3  src[3] = the table (immediate).
  *   SHFL  src: value, b (lane or delta), c, member mask (where IR_F_SYNC); dst_pred = in range.
- *   VOTE  src[0] = predicate, src[1] = member mask (where IR_F_SYNC).   MATCH  src: value, mask; dst_pred = for .all
- *   REDUX src: value, mask.   ELECT  dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
- *   BAR   (BARRIER is turned into BAR) src[0] = number, then thread count where given (bar.sync a, b), then the
- *         predicate of RED_*. src_count tells.   BARWARP (bar.warp.sync) src[0] = mask.
- *   ATOM, RED  src[0], for CAS src[1].
- *   PACK  src[0 .. n) low part first into dst[0]; UNPACK the reverse. type = the whole (b32, b64).
- *   BRA   target = block. BRX  src[0] = index; targets are the block's successors in order.
- *   HELPER  `target` = enum ir_helper; arguments in src, result (if any) in dst[0].
- *   ADDC, SUBC, MADC: an additional last source, the carry register.  IR_F_CARRY_OUT: dst_pred.
+ *   VOTE  src[0] = predicate, src[1] = member mask (where IR_F_SYNC).
+ *   MATCH src: value, mask; mode IR_VOTE_ANY or ALL; dst_pred for ALL.
+ *   REDUX src: value, mask. ELECT: dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
+ *   BAR   src[0] = number, then thread count where given (bar.sync a, b), then the predicate of RED_*. src_count tells.
+ *   BARWARP  (bar.warp.sync) src[0] = mask.
+ *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants the old value.
+ *   PACK  src[0 .. n), low part first, into dst[0]; UNPACK the reverse. type = the whole (b32, b64).
+ *   BRA   target = block. BRX: src[0] = index; its targets are the block's successors in order (guarded: then the next
+ *         block).
+ *   HELPER  target = enum ir_helper; arguments in src, result (if any) in dst[0].
+ *   ADDC, SUBC, MADC: an additional last source, the carry register (a predicate). IR_F_CARRY_OUT: dst_pred = carry.
+ * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, GRIDDEP (dropped: no effect here).
  */
 struct ir_instr {
     uint8_t op;   /* enum ir_op */
@@ -287,10 +300,10 @@ struct ir_instr {
 };
 
 /*
- * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT, after a barrier
- * that waits, or where the next one has a label. Successors: guarded BRA: {target, next}; BRA: {target}; BRX: its
- * targets (guarded: then next); guarded RET/EXIT and everything else: {next}; RET/EXIT: none. A function never runs
- * off its end: the parser adds a RET.
+ * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT, after a barrier that
+ * waits, or where the next one has a label.
+ * Successors: guarded BRA: {target, next}; BRA: {target}; BRX: its targets (guarded: then next); unguarded RET, EXIT:
+ * none; everything else: {next}. A function never runs off its end: the parser adds a RET.
  */
 struct ir_block {
     uint32_t first, count;           /* instructions */
@@ -415,7 +428,7 @@ static inline const char *ir_name(const struct ir_module *m, uint32_t name)
     return m->strings + name;
 }
 
-/* Offset of a shared, local or param symbol in its space as seen by entry `fn`. (Global and const: see above.) */
+/* Offset of a kernel parameter in the packed parameters. (Shared and local ones mean something to the parser only.) */
 static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn, uint32_t symbol)
 {
     const struct ir_symbol *s = &m->symbols[symbol];
