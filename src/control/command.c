@@ -116,37 +116,38 @@ void ctl_request_finish(struct ctl_request *r)
     free(r);
 }
 
-static bool may_change(const struct ctl_conn *c)
+bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, const char *line)
 {
-    return c->peer.uid == 0 || c->peer.uid == c->daemon->uid;
-}
-
-void ctl_command_received(struct ctl_conn *c, const char *line)
-{
-    struct ctl_daemon *d = c->daemon;
-    if (may_change(c))
-        ctl_log(d, "Cmd:%s", line);
-    else
-        ctl_log_stranger(d, "Cmd:%s", line);
-
     struct ctl_request *r = calloc(1, sizeof(*r));
     if (!r || !ctl_words_parse(&r->words, line)) {
         free(r);
-        ctl_conn_drop(c, "command that cannot be kept");
-        return;
+        return false;
     }
     gm_list_init(&r->link);
     r->daemon = d;
     r->conn = c;
-    c->request = r;
+    if (c)
+        c->request = r;
     const char *name = ctl_words_at(&r->words, 0);
     const struct ctl_command *command = ctl_command_find(name);
     if (!command)
         ctl_reply(r, "Unknown command \"%s\"\n", name);
-    else if ((command->flags & CTL_CHANGES) && !may_change(c))
+    else if ((command->flags & CTL_CHANGES) && !may_change)
         ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)d->uid, name);
     else
         command->exec(r);
     if (!r->kept)
         ctl_request_finish(r);
+    return true;
+}
+
+void ctl_command_received(struct ctl_conn *c, const char *line)
+{
+    bool trusted = c->peer.uid == 0 || c->peer.uid == c->daemon->uid;
+    if (trusted)
+        ctl_log(c->daemon, "Cmd:%s", line);
+    else
+        ctl_log_stranger(c->daemon, "Cmd:%s", line);
+    if (!ctl_command_run(c->daemon, c, trusted, line))
+        ctl_conn_drop(c, "command that cannot be kept");
 }

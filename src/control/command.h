@@ -63,7 +63,9 @@ const char *ctl_words_at(const struct ctl_words *w, unsigned i);
 const char *ctl_words_after(const struct ctl_words *w, const char *name);
 bool ctl_words_have(const struct ctl_words *w, const char *name);
 
-/* Executes a line that came over a UI connection. */
+/* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or without memory. */
+GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, const char *line);
+/* The same for a line that came over a UI connection. */
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
 void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
