@@ -168,17 +168,21 @@ uint64_t raw_server_charged(struct raw_server *s)
     return sum;
 }
 
-void raw_server_drain(struct raw_server *s)
+void raw_server_settle(struct raw_server *s, unsigned sessions)
 {
     uint64_t end = gm_now_ns() + 20 * GM_NS_PER_S;
-    while (s->connected != 0) {
+    char text[32];
+    snprintf(text, sizeof(text), "Sessions: %u,", sessions);
+    do {
         RAW_CHECK(gm_now_ns() < end);
-        raw_server_read(s, 200);
-    }
-    /* The executor may still have to let go of the last one. */
-    do
         raw_server_charged(s);
-    while (!strstr(s->log, "Sessions: 0,") && gm_now_ns() < end);
+    } while (!strstr(s->log, text));
+}
+
+void raw_server_drain(struct raw_server *s)
+{
+    raw_server_settle(s, 0);
+    RAW_CHECK(s->connected == 0);
 }
 
 pid_t raw_server_executor(struct raw_server *s)
@@ -187,6 +191,15 @@ pid_t raw_server_executor(struct raw_server *s)
     const char *p = strstr(s->log, ", executor ");
     RAW_CHECK(p != NULL);
     return (pid_t)strtol(p + 11, NULL, 10);
+}
+
+void raw_server_terminate(struct raw_server *s, uint32_t pid)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_terminate(&e, 1, &(struct wire_link_terminate) { .pid = pid });
+    RAW_CHECK(tp_send(s->link, &e, NULL, 0) == 0);
 }
 
 unsigned raw_descriptors(pid_t pid)
@@ -242,11 +255,18 @@ void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *f
     RAW_CHECK(c->packet->header.serial == h.serial);
 }
 
-void raw_client_open(struct raw_client *c, int fd)
+bool raw_client_receive(struct raw_client *c)
+{
+    struct pollfd p = { .fd = c->fd, .events = POLLIN };
+    RAW_CHECK(poll(&p, 1, 20000) == 1);
+    int r = tp_recv(c->fd, c->packet);
+    RAW_CHECK(r == 1 || r == 0 || r == -ECONNRESET);
+    return r == 1;
+}
+
+void raw_client_wait_offer(struct raw_client *c, int fd)
 {
     struct wire_session_open m;
-    uint8_t buffer[64];
-    struct wire_enc e;
 
     memset(c, 0, sizeof(*c));
     c->fd = fd;
@@ -263,6 +283,13 @@ void raw_client_open(struct raw_client *c, int fd)
     c->window_size = m.window_size;
     c->device = map_at(m.window_base, m.window_size / 2, c->fds[1]);
     c->host = map_at(m.window_base + m.window_size / 2, m.window_size / 2, c->fds[2]);
+}
+
+void raw_client_open(struct raw_client *c, int fd)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    raw_client_wait_offer(c, fd);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_session_ready(&e, ++c->serial, &(struct wire_session_ready) { 0 });
     raw_client_ask(c, &e, NULL, 0);

@@ -53,6 +53,10 @@ bool raw_server_read(struct raw_server *s, int ms);
 bool raw_server_says(struct raw_server *s, const char *text);
 /* Waits until all clients have gone and the executor has forgotten them. */
 void raw_server_drain(struct raw_server *s);
+/* Waits until exactly `sessions` are left. */
+void raw_server_settle(struct raw_server *s, unsigned sessions);
+/* As `terminate_client` does. */
+void raw_server_terminate(struct raw_server *s, uint32_t pid);
 void raw_server_forget_log(struct raw_server *s);
 /* Orderly shutdown; checks that it ends by itself with status 0. */
 void raw_server_stop(struct raw_server *s);
@@ -67,6 +71,10 @@ uint64_t raw_private_bytes(pid_t pid);
 
 /* Takes the offered session: maps window and ring, says that it is ready. */
 void raw_client_open(struct raw_client *c, int fd);
+/* Only the first half: waits for the offer and leaves it at that. */
+void raw_client_wait_offer(struct raw_client *c, int fd);
+/* The next packet; false if the server has hung up instead. */
+bool raw_client_receive(struct raw_client *c);
 /* Lets everything go. Unsent things stay unsent. */
 void raw_client_close(struct raw_client *c);
 /* Sends and waits for the answer with this serial; its packet is in c->packet. */
