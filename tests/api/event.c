@@ -1,0 +1,97 @@
+/* Events: recording, asking, waiting, time. */
+#include "tap.h"
+
+#include <time.h>
+
+static void life(void)
+{
+    CUevent e;
+    OK(cuEventCreate(&e, CU_EVENT_DEFAULT));
+    OK(cuEventQuery(e)); /* never recorded counts as done */
+    OK(cuEventSynchronize(e));
+    OK(cuEventRecord(e, NULL));
+    OK(cuEventSynchronize(e));
+    OK(cuEventQuery(e));
+    OK(cuEventDestroy(e));
+    IS(cuEventCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuEventCreate(&e, 0x100), CUDA_ERROR_INVALID_VALUE);
+    IS(cuEventRecord(NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    if (!tap_genuine()) {
+        IS(cuEventDestroy(e), CUDA_ERROR_INVALID_HANDLE);
+        IS(cuEventQuery(e), CUDA_ERROR_INVALID_HANDLE);
+    }
+}
+
+static void pending(void)
+{
+    CUevent e[2];
+    CUstream s;
+    _Atomic int go = 0;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&e[0], CU_EVENT_DEFAULT));
+    OK(cuEventCreate(&e[1], CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    OK(cuEventRecord(e[0], s));
+    OK(cuEventRecord(e[1], s));
+    IS(cuEventQuery(e[0]), CUDA_ERROR_NOT_READY);
+    IS(cuEventQuery(e[1]), CUDA_ERROR_NOT_READY);
+    go = 1;
+    OK(cuEventSynchronize(e[1]));
+    OK(cuEventQuery(e[0]));
+    OK(cuEventDestroy(e[0]));
+    OK(cuEventDestroy(e[1]));
+    OK(cuStreamDestroy(s));
+}
+
+static void elapsed(void)
+{
+    CUevent a, b, untimed, fresh;
+    CUstream s;
+    float ms = -1;
+    _Atomic int go = 0;
+    struct timespec nap = { .tv_nsec = 5000000 };
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&a, 0));
+    OK(cuEventCreate(&b, 0));
+    OK(cuEventCreate(&fresh, 0));
+    OK(cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING));
+    OK(cuEventRecord(untimed, s));
+    OK(cuEventRecord(a, s));
+    OK(cuEventSynchronize(a));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    OK(cuEventRecord(b, s));
+    IS(cuEventElapsedTime(&ms, a, b), CUDA_ERROR_NOT_READY);
+    nanosleep(&nap, NULL); /* what is measured */
+    go = 1;
+    OK(cuEventSynchronize(b));
+    OK(cuEventElapsedTime(&ms, a, b));
+    TRUE(ms >= 4.9f && ms < 5000);
+    OK(cuEventElapsedTime(&ms, b, a));
+    TRUE(ms < 0);
+    IS(cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuEventElapsedTime(&ms, a, fresh), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuEventDestroy(a));
+    OK(cuEventDestroy(b));
+    OK(cuEventDestroy(untimed));
+    OK(cuEventDestroy(fresh));
+    OK(cuStreamDestroy(s));
+}
+
+/* More than there are slots for times, created and destroyed. */
+static void many(void)
+{
+    for (int i = 0; i < 70000; i++) {
+        CUevent e;
+        OK(cuEventCreate(&e, 0));
+        if (i % 100 == 0)
+            OK(cuEventRecord(e, NULL));
+        OK(cuEventDestroy(e));
+    }
+    OK(cuCtxSynchronize());
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = { TEST(life), TEST(pending), TEST(elapsed), TEST(many) };
+    return tap_main(tests, COUNT(tests));
+}

@@ -1,0 +1,100 @@
+/* Fork: the child has no CUDA, may run on without it, and harms nobody; what it executes has one of its own. */
+#include "tap.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t children_seen;
+
+static void on_child(int signal_number)
+{
+    (void)signal_number;
+    children_seen = children_seen + 1;
+}
+
+/* Status of a child that ran f. */
+static int in_child(int (*f)(void))
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(f());
+    TRUE(pid > 0);
+    TRUE(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static CUdeviceptr memory;
+static CUstream stream;
+
+static int child_is_refused(void)
+{
+    CUdeviceptr p;
+    CUcontext c;
+    int n;
+    if (cuInit(0) != CUDA_ERROR_NOT_INITIALIZED)
+        return 1;
+    if (cuMemAlloc(&p, 16) == CUDA_SUCCESS || cuDeviceGetCount(&n) == CUDA_SUCCESS)
+        return 2;
+    if (cuMemcpyDtoH(&n, memory, 4) == CUDA_SUCCESS || cuStreamSynchronize(stream) == CUDA_SUCCESS)
+        return 3;
+    if (cuCtxGetCurrent(&c) == CUDA_SUCCESS || cuCtxSynchronize() == CUDA_SUCCESS)
+        return 4;
+    return 0;
+}
+
+/* exit(), not _exit(): handlers and destructors of the library run, too. */
+static int child_exits(void)
+{
+    exit(0);
+}
+
+static void child(void)
+{
+    uint32_t word = 0;
+    if (tap_genuine())
+        tap_skip("what the genuine library does in a child is not defined");
+    OK(cuMemAlloc(&memory, 4));
+    OK(cuStreamCreate(&stream, 0));
+    OK(cuMemsetD32Async(memory, 7, 1, stream));
+    EQ(in_child(child_is_refused), 0);
+    EQ(in_child(child_exits), 0);
+    OK(cuStreamSynchronize(stream)); /* the parent goes on */
+    OK(cuMemcpyDtoH(&word, memory, 4));
+    EQ(word, 7);
+    OK(cuStreamDestroy(stream));
+    OK(cuMemFree(memory));
+}
+
+static int child_has_its_own(void)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    return cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS &&
+                   cuCtxSetCurrent(c) == CUDA_SUCCESS && cuMemAlloc(&p, 16) == CUDA_SUCCESS
+               ? 0
+               : 1;
+}
+
+/* Runs first: before cuInit a fork is harmless, and cuInit leaves the program no child to find. */
+static void before_init(void)
+{
+    signal(SIGCHLD, on_child);
+    EQ(in_child(child_has_its_own), 0);
+    int before = children_seen;
+    OK(cuInit(0));
+    EQ(children_seen, before);
+    EQ(waitpid(-1, NULL, WNOHANG), -1); /* ECHILD: none */
+    signal(SIGCHLD, SIG_DFL);
+    CUcontext c;
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuCtxSetCurrent(c));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = { TEST(before_init), TEST(child) };
+    return tap_main_bare(tests, COUNT(tests));
+}

@@ -1,0 +1,107 @@
+/* Host functions and stream callbacks: order, arguments, and that they may not call CUDA. */
+#include "tap.h"
+
+#include <stdatomic.h>
+
+static _Atomic int steps;
+
+static void CUDA_CB step(void *arg)
+{
+    int want = (int)(uintptr_t)arg;
+    atomic_compare_exchange_strong(&steps, &want, want + 1);
+}
+
+static void in_order(void)
+{
+    CUstream s;
+    steps = 0;
+    OK(cuStreamCreate(&s, 0));
+    for (uintptr_t i = 0; i < 500; i++) {
+        OK(cuLaunchHostFunc(s, step, (void *)i));
+        if (i % 10 == 0)
+            OK(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    }
+    OK(cuStreamSynchronize(s));
+    EQ(steps, 500);
+    OK(cuStreamDestroy(s));
+    IS(cuLaunchHostFunc(NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+static CUstream callback_stream;
+static CUresult callback_status = CUDA_ERROR_UNKNOWN;
+
+static void CUDA_CB on_done(CUstream s, CUresult status, void *arg)
+{
+    callback_stream = s;
+    callback_status = status;
+    atomic_store((_Atomic int *)arg, 1);
+}
+
+static void callbacks(void)
+{
+    CUstream s;
+    _Atomic int done = 0;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamAddCallback(s, on_done, &done, 0));
+    OK(cuStreamSynchronize(s));
+    EQ(done, 1);
+    TRUE(callback_stream == s);
+    EQ(callback_status, CUDA_SUCCESS);
+    IS(cuStreamAddCallback(s, on_done, &done, 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuStreamDestroy(s));
+}
+
+static CUresult inside[3];
+
+static void CUDA_CB calls_cuda(void *arg)
+{
+    CUdeviceptr p;
+    CUcontext c;
+    (void)arg;
+    inside[0] = cuMemAlloc(&p, 16);
+    inside[1] = cuStreamSynchronize(NULL);
+    inside[2] = cuCtxGetCurrent(&c);
+}
+
+static void not_permitted(void)
+{
+    OK(cuLaunchHostFunc(NULL, calls_cuda, NULL));
+    OK(cuCtxSynchronize());
+    IS(inside[0], CUDA_ERROR_NOT_PERMITTED);
+    IS(inside[1], CUDA_ERROR_NOT_PERMITTED);
+}
+
+/* What the device did before is there to see, and what the function does is seen by the device after. */
+static void CUDA_CB double_it(void *arg)
+{
+    uint32_t *w = arg;
+    *w *= 2;
+}
+
+static void between_device_work(void)
+{
+    uint32_t *h;
+    OK(cuMemAllocHost((void **)&h, 64));
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 4));
+    OK(cuMemsetD32Async(p, 21, 1, NULL));
+    OK(cuMemcpyDtoHAsync(h, p, 4, NULL));
+    OK(cuLaunchHostFunc(NULL, double_it, h));
+    OK(cuMemcpyHtoDAsync(p, h, 4, NULL));
+    uint32_t got = 0;
+    OK(cuMemcpyDtoH(&got, p, 4));
+    EQ(got, 42);
+    OK(cuMemFree(p));
+    OK(cuMemFreeHost(h));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(in_order),
+        TEST(callbacks),
+        TEST(not_permitted),
+        TEST(between_device_work),
+    };
+    return tap_main(tests, COUNT(tests));
+}

@@ -1,0 +1,190 @@
+/* Modules, libraries, functions and their attributes, globals. */
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void load_and_find(void)
+{
+    CUmodule m;
+    CUfunction f = NULL, g = NULL;
+    unsigned count = 0;
+    OK(cuModuleLoadData(&m, tap_ptx));
+    OK(cuModuleGetFunction(&f, m, "store_index"));
+    OK(cuModuleGetFunction(&g, m, "store_index"));
+    TRUE(f == g && f != NULL);
+    IS(cuModuleGetFunction(&f, m, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
+    IS(cuModuleGetFunction(NULL, m, "store_index"), CUDA_ERROR_INVALID_VALUE);
+    IS(cuModuleGetFunction(&f, m, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuModuleGetFunctionCount(&count, m));
+    EQ(count, 9);
+    CUfunction all[9];
+    OK(cuModuleEnumerateFunctions(all, 9, m));
+    OK(cuModuleUnload(m));
+    if (!tap_genuine()) {
+        IS(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
+        IS(cuLaunchKernel(g, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+    }
+}
+
+static void from_file(void)
+{
+    char path[] = "/tmp/gmux-api-XXXXXX";
+    CUmodule m;
+    int fd = mkstemp(path);
+    TRUE(fd >= 0 && write(fd, tap_ptx, strlen(tap_ptx)) == (ssize_t)strlen(tap_ptx));
+    close(fd);
+    CUresult r = cuModuleLoad(&m, path);
+    unlink(path);
+    OK(r);
+    OK(cuModuleUnload(m));
+    IS(cuModuleLoad(&m, "/nonexistent/kernel.ptx"), CUDA_ERROR_FILE_NOT_FOUND);
+}
+
+static void bad_images(void)
+{
+    static const char broken[] = ".version 6.4\n.target sm_60\n.address_size 64\n"
+                                 ".visible .entry k() { frobnicate.u32 %r1, %r2; }\n";
+    CUmodule m;
+    char errors[1024] = "", infos[64] = "";
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+                               CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+    void *values[] = { errors, (void *)(uintptr_t)sizeof(errors), infos, (void *)(uintptr_t)sizeof(infos) };
+    IS(cuModuleLoadData(&m, "this is no image"), CUDA_ERROR_INVALID_IMAGE);
+    IS(cuModuleLoadData(&m, ""), CUDA_ERROR_INVALID_IMAGE);
+    IS(cuModuleLoadData(&m, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuModuleLoadData(NULL, tap_ptx), CUDA_ERROR_INVALID_VALUE);
+    if (!tap_computes())
+        tap_skip("the null device compiles nothing");
+    IS(cuModuleLoadDataEx(&m, broken, COUNT(options), options, values), CUDA_ERROR_INVALID_PTX);
+    TRUE(strstr(errors, "frobnicate") != NULL || tap_genuine());
+    TRUE(strlen(errors) > 0);
+}
+
+static void jit_options(void)
+{
+    CUmodule m;
+    char errors[256] = "x", infos[256] = "x";
+    CUjit_option options[] = { CU_JIT_MAX_REGISTERS,
+                               CU_JIT_INFO_LOG_BUFFER,
+                               CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_ERROR_LOG_BUFFER,
+                               CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                               CU_JIT_OPTIMIZATION_LEVEL };
+    void *values[] = {
+        (void *)(uintptr_t)32, infos, (void *)(uintptr_t)sizeof(infos), errors, (void *)(uintptr_t)sizeof(errors),
+        (void *)(uintptr_t)4
+    };
+    OK(cuModuleLoadDataEx(&m, tap_ptx, COUNT(options), options, values));
+    EQ(strlen(errors), 0);
+    TRUE((uintptr_t)values[2] < sizeof(infos));
+    OK(cuModuleUnload(m));
+    IS(cuModuleLoadDataEx(&m, tap_ptx, 1, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void globals(void)
+{
+    CUmodule m;
+    CUdeviceptr p = 0, base = 0;
+    size_t size = 0;
+    uint32_t word = 0, words[4] = { 0 };
+    OK(cuModuleLoadData(&m, tap_ptx));
+    OK(cuModuleGetGlobal(&p, &size, m, "counter"));
+    EQ(size, 4);
+    if (tap_computes()) {
+        OK(cuMemcpyDtoH(&word, p, 4));
+        EQ(word, 42);
+    }
+    word = 17;
+    OK(cuMemcpyHtoD(p, &word, 4));
+    word = 0;
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 17);
+    OK(cuModuleGetGlobal(&p, &size, m, "table"));
+    EQ(size, 16);
+    if (tap_computes()) {
+        OK(cuMemcpyDtoH(words, p, 16));
+        EQ(words[3], 40);
+    }
+    OK(cuModuleGetGlobal(&p, NULL, m, "buffer"));
+    OK(cuMemGetAddressRange(&base, &size, p + 5));
+    OK(cuModuleGetGlobal(NULL, &size, m, "buffer"));
+    EQ(size, 256);
+    IS(cuModuleGetGlobal(&p, &size, m, "nowhere"), CUDA_ERROR_NOT_FOUND);
+    IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+    OK(cuModuleUnload(m));
+}
+
+static void attributes(void)
+{
+    CUfunction f = tap_function("uses_shared");
+    int v = -1;
+    OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f));
+    if (tap_computes())
+        EQ(v, 4096);
+    OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
+    TRUE(v >= 64 && v <= 1024);
+    OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+    OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_PTX_VERSION, f));
+    OK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 20000));
+    OK(cuFuncGetAttribute(&v, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
+    EQ(v, 20000);
+    IS(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 30), CUDA_ERROR_INVALID_VALUE);
+    IS(cuFuncGetAttribute(&v, (CUfunction_attribute)77, f), CUDA_ERROR_INVALID_VALUE);
+    OK(cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_SHARED));
+    IS(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void parameters(void)
+{
+    CUfunction f = tap_function("mixed");
+    static const size_t want[][2] = { { 0, 1 }, { 8, 8 }, { 16, 2 }, { 20, 4 }, { 24, 12 }, { 40, 8 } };
+    const char *name = NULL;
+    CUmodule m = NULL;
+    size_t offset, size;
+    for (size_t i = 0; i < COUNT(want); i++) {
+        OK(cuFuncGetParamInfo(f, i, &offset, &size));
+        EQ(offset, want[i][0]);
+        EQ(size, want[i][1]);
+    }
+    IS(cuFuncGetParamInfo(f, COUNT(want), &offset, &size), CUDA_ERROR_INVALID_VALUE);
+    OK(cuFuncGetName(&name, f));
+    EQ(strcmp(name, "mixed"), 0);
+    OK(cuFuncGetModule(&m, f));
+    TRUE(m == tap_module());
+}
+
+static void library(void)
+{
+    CUlibrary l;
+    CUkernel k;
+    CUfunction f;
+    CUmodule m;
+    CUdeviceptr p;
+    size_t size;
+    unsigned n = 0;
+    OK(cuLibraryLoadData(&l, tap_ptx, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&k, l, "nothing"));
+    IS(cuLibraryGetKernel(&k, l, "nowhere"), CUDA_ERROR_NOT_FOUND);
+    OK(cuLibraryGetKernel(&k, l, "nothing"));
+    OK(cuLibraryGetKernelCount(&n, l));
+    EQ(n, 9);
+    OK(cuKernelGetFunction(&f, k));
+    OK(cuLibraryGetModule(&m, l));
+    OK(cuLibraryGetGlobal(&p, &size, l, "counter"));
+    EQ(size, 4);
+    OK(cuLaunchKernel((CUfunction)k, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuCtxSynchronize());
+    OK(cuLibraryUnload(l));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(load_and_find), TEST(from_file),  TEST(bad_images), TEST(jit_options),
+        TEST(globals),       TEST(attributes), TEST(parameters), TEST(library),
+    };
+    return tap_main(tests, COUNT(tests));
+}

@@ -1,0 +1,241 @@
+/* Streams: order, the two default streams, waits, priorities, handles. */
+#include "tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+static void create_and_ask(void)
+{
+    CUstream s;
+    unsigned flags = 9;
+    int priority = 9, least, greatest;
+    unsigned long long a = 0, b = 0;
+    CUcontext c, current;
+    OK(cuCtxGetStreamPriorityRange(&least, &greatest));
+    OK(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest));
+    OK(cuStreamGetFlags(s, &flags));
+    EQ(flags, CU_STREAM_NON_BLOCKING);
+    OK(cuStreamGetPriority(s, &priority));
+    EQ(priority, greatest);
+    OK(cuStreamGetId(s, &a));
+    OK(cuStreamGetId(NULL, &b));
+    TRUE(a != b);
+    OK(cuStreamGetCtx(s, &c));
+    OK(cuCtxGetCurrent(&current));
+    TRUE(c == current);
+    OK(cuStreamQuery(s));
+    OK(cuStreamSynchronize(s));
+    OK(cuStreamDestroy(s));
+    OK(cuStreamCreateWithPriority(&s, 0, -1000)); /* out of range: clamped */
+    OK(cuStreamGetPriority(s, &priority));
+    EQ(priority, greatest);
+    OK(cuStreamDestroy(s));
+    IS(cuStreamCreate(&s, 0x100), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamCreate(NULL, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void stale(void)
+{
+    CUstream s;
+    if (tap_genuine())
+        tap_skip("the genuine library follows stale handles");
+    OK(cuStreamCreate(&s, 0));
+    OK(cuStreamDestroy(s));
+    IS(cuStreamDestroy(s), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamSynchronize(s), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuStreamDestroy(CU_STREAM_LEGACY), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void not_ready(void)
+{
+    CUstream s;
+    _Atomic int go = 0;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    OK(cuStreamQuery(NULL)); /* another matter */
+    go = 1;
+    OK(cuStreamSynchronize(s));
+    OK(cuStreamQuery(s));
+    OK(cuStreamDestroy(s));
+}
+
+/* The legacy stream waits for a blocking stream, and blocking streams for it; a non-blocking one does not care. */
+static void legacy_order(void)
+{
+    CUstream blocking, other, free_one;
+    CUdeviceptr p;
+    _Atomic int go = 0;
+    uint32_t word = 0;
+    OK(cuMemAlloc(&p, 16));
+    OK(cuMemsetD32(p, 0, 4));
+    OK(cuCtxSynchronize());
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(cuStreamCreate(&other, CU_STREAM_DEFAULT));
+    OK(cuStreamCreate(&free_one, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(blocking, tap_hold, &go));
+    OK(cuMemsetD32Async(p, 1, 1, blocking));
+    OK(cuMemsetD32Async(p, 2, 1, NULL));  /* after `blocking` */
+    OK(cuMemsetD32Async(p, 3, 1, other)); /* after the legacy stream */
+    OK(cuMemsetD32Async(p + 4, 4, 1, free_one));
+    OK(cuStreamSynchronize(free_one)); /* held back by nobody */
+    IS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+    IS(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+    go = 1;
+    OK(cuStreamSynchronize(other));
+    OK(cuStreamQuery(NULL));
+    OK(cuStreamQuery(blocking));
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 3);
+    /* Waiting for the legacy stream alone waits for what blocking streams hold. */
+    go = 0;
+    OK(cuLaunchHostFunc(blocking, tap_hold, &go));
+    IS(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
+    go = 1;
+    OK(cuStreamSynchronize(NULL));
+    OK(cuStreamQuery(blocking));
+    OK(cuStreamDestroy(blocking));
+    OK(cuStreamDestroy(other));
+    OK(cuStreamDestroy(free_one));
+    OK(cuMemFree(p));
+}
+
+static void wait_event(void)
+{
+    CUstream a, b;
+    CUevent e;
+    CUdeviceptr p;
+    _Atomic int go = 0;
+    uint32_t word = 0;
+    OK(cuMemAlloc(&p, 4));
+    OK(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    OK(cuStreamWaitEvent(b, e, 0)); /* never recorded: nothing to wait for */
+    OK(cuStreamSynchronize(b));
+    OK(cuLaunchHostFunc(a, tap_hold, &go));
+    OK(cuMemsetD32Async(p, 1, 1, a));
+    OK(cuEventRecord(e, a));
+    OK(cuStreamWaitEvent(b, e, 0));
+    OK(cuMemsetD32Async(p, 2, 1, b));
+    IS(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
+    go = 1;
+    OK(cuStreamSynchronize(b));
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 2);
+    IS(cuStreamWaitEvent(b, NULL, 0), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuEventDestroy(e));
+    OK(cuStreamDestroy(a));
+    OK(cuStreamDestroy(b));
+    OK(cuMemFree(p));
+}
+
+/* A stream may be destroyed with work in it. */
+static void destroy_busy(void)
+{
+    CUdeviceptr p;
+    _Atomic int go = 0;
+    uint32_t word = 0;
+    OK(cuMemAlloc(&p, 4));
+    OK(cuMemsetD32(p, 0, 1));
+    OK(cuCtxSynchronize());
+    CUstream s;
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    OK(cuMemsetD32Async(p, 5, 1, s));
+    OK(cuStreamDestroy(s));
+    go = 1;
+    OK(cuCtxSynchronize());
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 5);
+    OK(cuMemFree(p));
+}
+
+/* More streams than there are numbers, one after the other, and many at once. */
+static void many(void)
+{
+    static CUstream s[600];
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 4 * COUNT(s)));
+    for (int round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < COUNT(s); i++) {
+            OK(cuStreamCreate(&s[i], round & 1 ? CU_STREAM_NON_BLOCKING : 0));
+            OK(cuMemsetD32Async(p + 4 * i, i, 1, s[i]));
+        }
+        for (unsigned i = 0; i < COUNT(s); i++)
+            OK(cuStreamDestroy(s[i]));
+    }
+    static uint32_t words[COUNT(s)];
+    OK(cuCtxSynchronize());
+    OK(cuMemcpyDtoH(words, p, sizeof(words)));
+    for (unsigned i = 0; i < COUNT(s); i++)
+        EQ(words[i], i);
+    OK(cuMemFree(p));
+}
+
+static CUcontext shared_context;
+
+static void *thread_stream(void *arg)
+{
+    CUstream mine = NULL;
+    CUdeviceptr p = (CUdeviceptr)(uintptr_t)arg;
+    uintptr_t good = cuCtxSetCurrent(shared_context) == CUDA_SUCCESS;
+    unsigned long long id = 0;
+    for (int i = 0; i < 100 && good; i++)
+        good = cuMemsetD32Async(p, (unsigned)i, 1, CU_STREAM_PER_THREAD) == CUDA_SUCCESS;
+    good = good && cuStreamGetId(CU_STREAM_PER_THREAD, &id) == CUDA_SUCCESS;
+    good = good && cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS;
+    (void)mine;
+    return (void *)(good ? (uintptr_t)id : 0);
+}
+
+static void per_thread_stream(void)
+{
+    pthread_t t[4];
+    CUdeviceptr p;
+    void *id[4];
+    uint32_t words[4];
+    OK(cuCtxGetCurrent(&shared_context));
+    OK(cuMemAlloc(&p, 16));
+    for (int i = 0; i < 4; i++)
+        EQ(pthread_create(&t[i], NULL, thread_stream, (void *)(uintptr_t)(p + 4u * (unsigned)i)), 0);
+    for (int i = 0; i < 4; i++)
+        EQ(pthread_join(t[i], &id[i]), 0);
+    for (int i = 0; i < 4; i++)
+        TRUE(id[i] != NULL);
+    OK(cuMemcpyDtoH(words, p, 16));
+    for (int i = 0; i < 4; i++)
+        EQ(words[i], 99);
+    OK(cuMemFree(p));
+}
+
+/* What programs built with a per-thread default stream call. */
+
+static void per_thread_symbols(void)
+{
+    CUdeviceptr p;
+    _Atomic int go = 0;
+    CUstream apart;
+    OK(cuMemAlloc(&p, 16));
+    OK(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc_ptsz(NULL, tap_hold, &go));
+    IS(cuStreamQuery_ptsz(NULL), CUDA_ERROR_NOT_READY);
+    IS(cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
+    OK(cuStreamQuery(apart));
+    go = 1;
+    OK(cuMemsetD32Async_ptsz(p, 3, 1, NULL));
+    OK(cuStreamSynchronize_ptsz(NULL));
+    OK(cuStreamDestroy(apart));
+    OK(cuMemFree(p));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(create_and_ask), TEST(stale), TEST(not_ready),         TEST(legacy_order),       TEST(wait_event),
+        TEST(destroy_busy),   TEST(many),  TEST(per_thread_stream), TEST(per_thread_symbols),
+    };
+    return tap_main(tests, COUNT(tests));
+}
