@@ -1,0 +1,260 @@
+/*
+ * Control flow of a warp: branches, masks, exits. See program.h for the scheme.
+ *
+ * Running the lowest block first keeps lanes in a loop until all have left it. A lane that spins for another lane of its
+ * own warp to do something behind the loop (a lock, say) would then wait for ever. Therefore lanes that run while
+ * others wait do so for a limited number of branches; then those that wait get a turn, in rotation.
+ */
+#include "device/soft/interp/program.h"
+
+#define PATIENCE_FIRST (1u << 16)
+#define PATIENCE_LEAST (1u << 10)
+#define STICKY         4096u
+#define HOLDS_MAX      64u
+
+uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame)
+{
+    return (uint32_t *)(void *)(frame + p->waiting_at);
+}
+
+void interp_mask_set(struct interp_run *r, uint32_t mask)
+{
+    r->mask = mask;
+    r->full = mask == r->warp->alive;
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        r->lanes[l] = -(int32_t)(mask >> l & 1);
+}
+
+void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes)
+{
+    struct interp_warp *w = r->warp;
+    if (!lanes)
+        return;
+    interp_waiting(r->program, r->base[0])[block] |= lanes;
+    if (w->low == INTERP_NO_BLOCK)
+        w->low = w->last = block;
+    w->low = GM_MIN(w->low, block);
+    w->last = GM_MAX(w->last, block);
+}
+
+/* Takes the lanes that wait at `block`. */
+static uint32_t waiting_take(struct interp_run *r, uint32_t block)
+{
+    struct interp_warp *w = r->warp;
+    uint32_t *waiting = interp_waiting(r->program, r->base[0]);
+    uint32_t lanes = waiting[block];
+    waiting[block] = 0;
+    if (block != w->low)
+        return lanes;
+    uint32_t b = block + 1;
+    while (b <= w->last && !waiting[b])
+        b++;
+    w->low = b <= w->last ? b : INTERP_NO_BLOCK;
+    return lanes;
+}
+
+static const struct interp_insn *run_at(struct interp_run *r, uint32_t block, uint32_t lanes)
+{
+    interp_mask_set(r, lanes);
+    return r->program->blocks[block].first;
+}
+
+const struct interp_insn *interp_next_waiting(struct interp_run *r)
+{
+    struct interp_warp *w = r->warp;
+    w->sticky = 0;
+    if (w->low == INTERP_NO_BLOCK) {
+        interp_mask_set(r, 0);
+        return NULL;
+    }
+    uint32_t block = w->low;
+    return run_at(r, block, waiting_take(r, block));
+}
+
+/* The first block from `from` on, round the end, where lanes wait; there are some. */
+static uint32_t waiting_from(struct interp_run *r, uint32_t from)
+{
+    const uint32_t *waiting = interp_waiting(r->program, r->base[0]);
+    for (uint32_t b = from; b <= r->warp->last; b++)
+        if (waiting[b])
+            return b;
+    return r->warp->low;
+}
+
+/* The running lanes wait at `block`; others get a turn. */
+static const struct interp_insn *rotate(struct interp_run *r, uint32_t block)
+{
+    struct interp_warp *w = r->warp;
+    w->rotor = waiting_from(r, w->rotor + 1);
+    uint32_t lanes = waiting_take(r, w->rotor);
+    interp_wait_at(r, block, r->mask);
+    w->turns = 0;
+    w->sticky = STICKY;
+    w->patience = GM_MAX(w->patience / 2, PATIENCE_LEAST);
+    return run_at(r, w->rotor, lanes);
+}
+
+static const struct interp_insn *go_among_waiting(struct interp_run *r, uint32_t block)
+{
+    struct interp_warp *w = r->warp;
+    if (w->patience == 0)
+        w->patience = PATIENCE_FIRST;
+    if (++w->turns > w->patience)
+        return rotate(r, block);
+    if (w->sticky == 0 && block > w->low) {
+        uint32_t first = w->low, lanes = waiting_take(r, first);
+        interp_wait_at(r, block, r->mask);
+        return run_at(r, first, lanes);
+    }
+    if (w->sticky)
+        w->sticky--;
+    if (interp_waiting(r->program, r->base[0])[block])
+        interp_mask_set(r, r->mask | waiting_take(r, block));
+    return r->program->blocks[block].first;
+}
+
+const struct interp_insn *interp_go(struct interp_run *r, uint32_t block)
+{
+    if (GM_LIKELY(r->warp->low == INTERP_NO_BLOCK))
+        return r->program->blocks[block].first;
+    return go_among_waiting(r, block);
+}
+
+/* Lanes `taken` go to one block, the other running ones to another. */
+static const struct interp_insn *part(struct interp_run *r, uint32_t taken, uint32_t block, uint32_t other)
+{
+    if (taken == r->mask)
+        return interp_go(r, block);
+    if (taken == 0)
+        return interp_go(r, other);
+    if (r->warp->sticky) { /* out of order: stay with the first lane */
+        bool first = taken >> __builtin_ctz(r->mask) & 1;
+        interp_wait_at(r, first ? other : block, first ? r->mask & ~taken : taken);
+        interp_mask_set(r, first ? taken : r->mask & ~taken);
+        return interp_go(r, first ? block : other);
+    }
+    interp_wait_at(r, block, taken);
+    interp_wait_at(r, other, r->mask & ~taken);
+    if (++r->warp->turns > r->warp->patience && r->warp->patience != 0) {
+        interp_mask_set(r, waiting_take(r, GM_MIN(block, other)));
+        return rotate(r, GM_MIN(block, other));
+    }
+    return interp_next_waiting(r);
+}
+
+/* bra: unconditional, and every fall through into a block that has other predecessors. */
+const struct interp_insn *interp_bra(const struct interp_insn *i, struct interp_run *r)
+{
+    return interp_go(r, i->block);
+}
+
+/* @p bra: value inverts the predicate. */
+const struct interp_insn *interp_bra_if(const struct interp_insn *i, struct interp_run *r)
+{
+    return part(r, (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask, i->block, i->other);
+}
+
+/* brx.idx: s[0] the index, `value` targets from targets[extra] on; an index beyond takes the last one. s[1]: guard,
+ * the lanes without it go to `other`. */
+const struct interp_insn *interp_brx(const struct interp_insn *i, struct interp_run *r)
+{
+    const uint32_t *index = interp_operand(r, i->s[0]);
+    const uint32_t *targets = r->program->targets + i->extra;
+    uint32_t last = (uint32_t)i->value - 1, inverted = (uint32_t)(i->value >> 32), left = r->mask;
+    if (i->s[1] != INTERP_NOWHERE) {
+        left &= *interp_pred(r, i->s[1]) ^ inverted;
+        interp_wait_at(r, i->other, r->mask & ~left);
+    }
+    for (; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        interp_wait_at(r, targets[GM_MIN(index[l], last)], 1u << l);
+    }
+    return interp_next_waiting(r);
+}
+
+static void lanes_exit(struct interp_run *r, uint32_t lanes)
+{
+    r->warp->alive &= ~lanes;
+    r->alive_threads -= (uint32_t)__builtin_popcount(lanes);
+}
+
+const struct interp_insn *interp_exit(const struct interp_insn *i, struct interp_run *r)
+{
+    lanes_exit(r, r->mask);
+    return interp_next_waiting(r);
+}
+
+/* @p exit: the others go to `other`. */
+const struct interp_insn *interp_exit_if(const struct interp_insn *i, struct interp_run *r)
+{
+    uint32_t leaving = (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask;
+    uint32_t staying = r->mask & ~leaving;
+    lanes_exit(r, leaving);
+    if (!staying)
+        return interp_next_waiting(r);
+    interp_mask_set(r, staying);
+    return interp_go(r, i->other);
+}
+
+/* Before a guarded instruction: only the lanes whose predicate holds run. `extra`: how far it is to behind the
+ * matching unguard. */
+const struct interp_insn *interp_guard(const struct interp_insn *i, struct interp_run *r)
+{
+    uint32_t lanes = (*interp_pred(r, i->s[0]) ^ (uint32_t)i->value) & r->mask;
+    if (!lanes)
+        return i + i->extra;
+    r->outer = r->mask;
+    if (lanes != r->mask)
+        interp_mask_set(r, lanes);
+    return i + 1;
+}
+
+const struct interp_insn *interp_unguard(const struct interp_insn *i, struct interp_run *r)
+{
+    if (r->outer != r->mask)
+        interp_mask_set(r, r->outer);
+    return i + 1;
+}
+
+const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome, uint64_t address,
+                                       unsigned lane)
+{
+    r->outcome = outcome;
+    r->block->fault_address = address;
+    r->block->fault_thread = r->first_thread + lane;
+    return NULL;
+}
+
+const struct interp_insn *interp_trap(const struct interp_insn *i, struct interp_run *r)
+{
+    return interp_fault(r, SOFT_FAULT_TRAP, 0, (unsigned)__builtin_ctz(r->mask));
+}
+
+const struct interp_insn *interp_fence(const struct interp_insn *i, struct interp_run *r)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return i + 1;
+}
+
+bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+                     const struct interp_insn **next)
+{
+    struct interp_warp *w = r->warp;
+    if (GM_LIKELY(w->low == INTERP_NO_BLOCK) || i->block == INTERP_NO_BLOCK)
+        return true;
+    if (interp_waiting(r->program, r->base[0])[i->block])
+        interp_mask_set(r, r->mask | waiting_take(r, i->block));
+    uint32_t missing = members & w->alive & ~r->mask;
+    for (uint32_t k = 0; k < w->parked_count; k++) /* those at barriers will not come */
+        missing &= ~w->parked[k].lanes;
+    if (!missing || w->low == INTERP_NO_BLOCK || w->holds >= HOLDS_MAX) {
+        w->holds = 0;
+        return true;
+    }
+    w->holds++;
+    w->sticky = 0;
+    uint32_t block = waiting_from(r, i->block + 1), lanes = waiting_take(r, block);
+    interp_wait_at(r, i->block, r->mask);
+    *next = run_at(r, block, lanes);
+    return false;
+}

@@ -1,0 +1,218 @@
+/*
+ * Instructions by which lanes see each other's values. The forms with a member mask wait until the members are here
+ * (interp_together); a lane named there that never comes is left out.
+ */
+#include "device/soft/interp/program.h"
+
+static uint64_t source(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
+{
+    return interp_lane_read(r, x->s[k], x->s_width[k], lane) ^ x->s_negated[k];
+}
+
+/* For .sync forms: the members that the first lane names, and whether they are here. */
+static bool gather(const struct interp_insn *i, struct interp_run *r, const struct interp_slow *x,
+                   unsigned mask_source, const struct interp_insn **next)
+{
+    if (!(x->ir.flags & IR_F_SYNC) && x->ir.op != IR_OP_BARWARP)
+        return true;
+    uint32_t members = (uint32_t)source(r, x, mask_source, (unsigned)__builtin_ctz(r->mask));
+    return interp_together(i, r, members, next);
+}
+
+/* The lane that `lane` reads from; *in_range as the instruction reports it. */
+static unsigned shuffle_source(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, bool *in_range)
+{
+    uint32_t delta = b & 31, clamp = c & 31, segment = c >> 8 & 31;
+    uint32_t lowest = lane & segment, highest = lowest | (clamp & ~segment);
+    int from;
+    switch (mode) {
+    case IR_SHFL_UP:
+        from = (int)lane - (int)delta;
+        *in_range = from >= (int)highest;
+        break;
+    case IR_SHFL_DOWN:
+        from = (int)(lane + delta);
+        *in_range = from <= (int)highest;
+        break;
+    case IR_SHFL_BFLY:
+        from = (int)(lane ^ delta);
+        *in_range = from <= (int)highest;
+        break;
+    default:
+        from = (int)(lowest | (delta & ~segment));
+        *in_range = from <= (int)highest;
+        break;
+    }
+    return *in_range ? (unsigned)from : lane;
+}
+
+const struct interp_insn *interp_shfl(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    if (!gather(i, r, x, 3, &next))
+        return next;
+    uint32_t value[SOFT_WARP], ok = 0;
+    const uint32_t *from = interp_operand(r, x->s[0]);
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        value[l] = from[l];
+    for (uint32_t left = r->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        bool in_range;
+        unsigned j =
+            shuffle_source(x->ir.mode, l, (uint32_t)source(r, x, 1, l), (uint32_t)source(r, x, 2, l), &in_range);
+        r->scratch[l] = r->mask >> j & 1 ? value[j] : value[l]; /* a lane that is not here gives nothing */
+        ok |= (uint32_t)in_range << l;
+    }
+    if (x->d[0] != INTERP_NOWHERE) {
+        uint32_t *d = interp_operand(r, x->d[0]);
+        for (uint32_t left = r->mask; left; left &= left - 1)
+            d[__builtin_ctz(left)] = (uint32_t)r->scratch[__builtin_ctz(left)];
+    }
+    if (x->p != INTERP_NOWHERE)
+        interp_pred_write(r, x->p, ok);
+    return i + 1;
+}
+
+/* Running lanes whose source 0, a predicate, holds. */
+static uint32_t holding(const struct interp_run *r, const struct interp_slow *x)
+{
+    uint32_t bits = 0;
+    for (uint32_t left = r->mask; left; left &= left - 1)
+        bits |= (uint32_t)source(r, x, 0, (unsigned)__builtin_ctz(left)) << __builtin_ctz(left);
+    return bits;
+}
+
+static void give_all(const struct interp_run *r, interp_at at, uint8_t width, uint64_t v)
+{
+    if (at == INTERP_NOWHERE)
+        return;
+    for (uint32_t left = r->mask; left; left &= left - 1)
+        interp_lane_write(r, at, width, (unsigned)__builtin_ctz(left), v);
+}
+
+const struct interp_insn *interp_vote(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    if (!gather(i, r, x, 1, &next))
+        return next;
+    uint32_t bits = holding(r, x), members = r->mask;
+    if (x->ir.flags & IR_F_SYNC)
+        members &= (uint32_t)source(r, x, 1, (unsigned)__builtin_ctz(r->mask));
+    bits &= members;
+    uint64_t v;
+    switch (x->ir.mode) {
+    case IR_VOTE_ALL:
+        v = bits == members;
+        break;
+    case IR_VOTE_ANY:
+        v = bits != 0;
+        break;
+    case IR_VOTE_UNI:
+        v = bits == members || bits == 0;
+        break;
+    default:
+        v = bits;
+        break;
+    }
+    give_all(r, x->d[0], x->d_width[0], v);
+    return i + 1;
+}
+
+const struct interp_insn *interp_match(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    if (!gather(i, r, x, 1, &next))
+        return next;
+    unsigned first = (unsigned)__builtin_ctz(r->mask);
+    uint32_t members = r->mask & (uint32_t)source(r, x, 1, first);
+    uint32_t equal[SOFT_WARP] = { 0 };
+    for (uint32_t left = members; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        for (uint32_t others = members; others; others &= others - 1) {
+            unsigned o = (unsigned)__builtin_ctz(others);
+            if (source(r, x, 0, l) == source(r, x, 0, o))
+                equal[l] |= 1u << o;
+        }
+    }
+    bool all = members && equal[__builtin_ctz(members)] == members;
+    for (uint32_t left = r->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        uint32_t v = x->ir.mode == IR_VOTE_ALL ? (all ? members : 0) : equal[l];
+        if (x->d[0] != INTERP_NOWHERE)
+            interp_lane_write(r, x->d[0], x->d_width[0], l, v);
+    }
+    if (x->p != INTERP_NOWHERE)
+        interp_pred_write(r, x->p, all ? UINT32_MAX : 0);
+    return i + 1;
+}
+
+static uint64_t reduce(const struct ir_instr *i, uint64_t a, uint64_t b)
+{
+    bool less = ir_type_is_signed(i->type) ? (int64_t)a < (int64_t)b : a < b;
+    switch (i->mode) {
+    case IR_ATOM_MIN:
+        return less ? a : b;
+    case IR_ATOM_MAX:
+        return less ? b : a;
+    case IR_ATOM_AND:
+        return a & b;
+    case IR_ATOM_OR:
+        return a | b;
+    case IR_ATOM_XOR:
+        return a ^ b;
+    default:
+        return a + b;
+    }
+}
+
+const struct interp_insn *interp_redux(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    if (!gather(i, r, x, 1, &next))
+        return next;
+    unsigned first = (unsigned)__builtin_ctz(r->mask);
+    uint32_t members = r->mask & (uint32_t)source(r, x, 1, first);
+    uint64_t v = 0;
+    bool some = false;
+    for (; members; members &= members - 1) {
+        uint64_t a = interp_extend(x->ir.type, source(r, x, 0, (unsigned)__builtin_ctz(members)));
+        v = some ? reduce(&x->ir, v, a) : a;
+        some = true;
+    }
+    give_all(r, x->d[0], x->d_width[0], v);
+    return i + 1;
+}
+
+const struct interp_insn *interp_activemask(const struct interp_insn *i, struct interp_run *r)
+{
+    give_all(r, i->d, INTERP_W32, r->mask);
+    return i + 1;
+}
+
+const struct interp_insn *interp_elect(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    if (!gather(i, r, x, 0, &next))
+        return next;
+    uint32_t members = r->mask & (uint32_t)source(r, x, 0, (unsigned)__builtin_ctz(r->mask));
+    uint32_t leader = members ? (uint32_t)__builtin_ctz(members) : 0;
+    give_all(r, x->d[0], x->d_width[0], leader);
+    if (x->p != INTERP_NOWHERE)
+        interp_pred_write(r, x->p, members ? 1u << leader : 0);
+    return i + 1;
+}
+
+/* bar.warp.sync */
+const struct interp_insn *interp_warp_sync(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_insn *next;
+    if (!gather(i, r, &r->program->slows[i->extra], 0, &next))
+        return next;
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
+    return i + 1;
+}

@@ -1,0 +1,272 @@
+/*
+ * Making the program of an entry: blocks in the order of the layout, their instructions (emit.c), control flow.
+ *
+ * A block of the ir becomes one block of the program, and one more starts at each instruction that members of a warp
+ * execute together, so that lanes can wait there for each other. A block whose only predecessor comes right before it
+ * is run into without a branch: nobody can be waiting there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device/soft/interp/code.h"
+#include "device/soft/interp/decode.h"
+#include "device/soft/interp/interp.h"
+
+static uint32_t successor(const struct ir_fn *f, uint32_t block, uint32_t k)
+{
+    const struct ir_block *ib = &f->blocks[block];
+    return k < ib->succ_count ? f->succ[ib->succ_first + k] : IR_NONE;
+}
+
+/* Numbers the program's blocks and counts the edges into each of the ir's. False without memory. */
+static bool number_blocks(struct interp_builder *b)
+{
+    const struct ir_fn *f = b->f;
+    uint32_t next = 0;
+    b->number = calloc(f->block_count, sizeof(*b->number));
+    b->predecessors = calloc(f->block_count, sizeof(*b->predecessors));
+    if (!b->number || !b->predecessors)
+        return false;
+    for (uint32_t k = 0; k < f->block_count; k++)
+        b->number[k] = INTERP_NO_BLOCK;
+    for (uint32_t k = 0; k < b->layout.order_count; k++) {
+        uint32_t block = b->layout.order[k];
+        const struct ir_block *ib = &f->blocks[block];
+        b->number[block] = next++;
+        for (uint32_t n = ib->first; n < ib->first + ib->count; n++)
+            next += interp_is_sync(&f->instrs[n]);
+        for (uint32_t s = 0; s < ib->succ_count; s++)
+            b->predecessors[f->succ[ib->succ_first + s]]++;
+    }
+    b->p->block_count = next;
+    b->starts = calloc(next, sizeof(*b->starts));
+    return b->starts != NULL;
+}
+
+static void emit_bra(struct interp_builder *b, uint32_t target)
+{
+    interp_insn_add(b, interp_bra)->block = b->number[target];
+}
+
+/* Control goes from the end of `block` to `target` without a choice; `after` is the block laid out next. */
+static void emit_fall(struct interp_builder *b, uint32_t target, uint32_t after)
+{
+    if (target != after || b->predecessors[target] != 1)
+        emit_bra(b, target);
+}
+
+static void set_guard(struct interp_builder *b, const struct ir_instr *i, struct interp_insn *n, unsigned k)
+{
+    n->s[k] = b->layout.at[i->guard];
+    n->value |= i->flags & IR_F_GUARD_NOT ? UINT32_MAX : 0;
+}
+
+static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_t block)
+{
+    struct interp_program *p = b->p;
+    uint32_t succ = b->f->blocks[block].succ_count;
+    bool guarded = i->guard != IR_NONE;
+    uint32_t targets = guarded ? succ - 1 : succ, first = p->target_count;
+    uint8_t width;
+    b->temps = 0;
+    interp_at index = interp_source(b, &i->src[0], INTERP_W32, &width);
+    if (width != INTERP_W32 || targets == 0) {
+        snprintf(b->why, b->why_size, "line %u: brx.idx with an index that is not 32 bits", i->line);
+        return false;
+    }
+    for (uint32_t k = 0; k < targets; k++) {
+        void *bigger = interp_grow(b, p->targets, p->target_count, &b->target_room, sizeof(*p->targets));
+        if (!bigger)
+            return false;
+        p->targets = bigger;
+        p->targets[p->target_count++] = b->number[successor(b->f, block, k)];
+    }
+    struct interp_insn *n = interp_insn_add(b, interp_brx);
+    n->s[0] = index;
+    n->extra = first;
+    n->value = targets;
+    if (guarded) {
+        n->s[1] = b->layout.at[i->guard];
+        n->value |= i->flags & IR_F_GUARD_NOT ? UINT64_C(0xffffffff) << 32 : 0;
+        n->other = b->number[successor(b->f, block, targets)];
+    }
+    return true;
+}
+
+/* BAR: operands in slow.s: number, count, predicate. */
+static bool emit_barrier(struct interp_builder *b, const struct ir_instr *i, uint32_t target)
+{
+    struct interp_slow x = { .ir = *i, .p = INTERP_NOWHERE };
+    bool red = i->mode == IR_BAR_RED_AND || i->mode == IR_BAR_RED_OR || i->mode == IR_BAR_RED_POPC;
+    uint32_t index = 0, from = 0;
+    b->temps = 0;
+    for (unsigned k = 0; k < IR_MAX_SRC; k++)
+        x.s[k] = INTERP_NOWHERE;
+    x.s[0] = interp_source(b, &i->src[from++], INTERP_W32, &x.s_width[0]);
+    if (i->src_count > from + red)
+        x.s[1] = interp_source(b, &i->src[from++], INTERP_W32, &x.s_width[1]);
+    if (red) {
+        x.s[2] = interp_source(b, &i->src[from], INTERP_W32, &x.s_width[2]);
+        x.s_negated[2] = i->src[from].negated;
+    }
+    x.d[0] = INTERP_NOWHERE;
+    if (i->dst_count && i->dst[0] != IR_NONE) {
+        x.d[0] = b->layout.at[i->dst[0]];
+        x.d_width[0] = b->layout.width[i->dst[0]];
+    }
+    *interp_slow_add(b, i, &index) = x;
+    struct interp_insn *n = interp_insn_add(b, target == IR_NONE ? interp_barrier_arrive : interp_barrier_wait);
+    n->extra = index;
+    if (target != IR_NONE) {
+        n->block = b->number[target];
+        if (i->guard != IR_NONE)
+            set_guard(b, i, n, 0);
+    }
+    return true;
+}
+
+/* bar.arrive does not end a block; its guard is one like any other's. */
+static bool emit_arrive(struct interp_builder *b, const struct ir_instr *i)
+{
+    uint32_t guard = b->p->insn_count;
+    if (i->guard != IR_NONE)
+        set_guard(b, i, interp_insn_add(b, interp_guard), 0);
+    emit_barrier(b, i, IR_NONE);
+    if (i->guard != IR_NONE) {
+        interp_insn_add(b, interp_unguard);
+        if (!b->no_memory)
+            b->p->insns[guard].extra = b->p->insn_count - guard;
+    }
+    return true;
+}
+
+/* The instruction that ends a block. */
+static bool emit_end(struct interp_builder *b, const struct ir_instr *i, uint32_t block, uint32_t after)
+{
+    const struct ir_fn *f = b->f;
+    bool guarded = i->guard != IR_NONE;
+    struct interp_insn *n;
+    switch (i->op) {
+    case IR_OP_BRA:
+        if (!guarded) {
+            emit_fall(b, successor(f, block, 0), after);
+            return true;
+        }
+        n = interp_insn_add(b, interp_bra_if);
+        n->block = b->number[successor(f, block, 0)];
+        n->other = b->number[successor(f, block, 1)];
+        set_guard(b, i, n, 0);
+        return true;
+    case IR_OP_BRX:
+        return emit_brx(b, i, block);
+    case IR_OP_BAR:
+        return emit_barrier(b, i, successor(f, block, 0));
+    default: /* RET, EXIT */
+        n = interp_insn_add(b, guarded ? interp_exit_if : interp_exit);
+        if (guarded) {
+            n->other = b->number[successor(f, block, 0)];
+            set_guard(b, i, n, 0);
+        }
+        return true;
+    }
+}
+
+static bool emit_block(struct interp_builder *b, uint32_t block, uint32_t after)
+{
+    const struct ir_block *ib = &b->f->blocks[block];
+    b->current = b->number[block];
+    b->starts[b->current] = b->p->insn_count;
+    for (uint32_t n = ib->first; n < ib->first + ib->count; n++) {
+        const struct ir_instr *i = &b->f->instrs[n];
+        if (interp_is_sync(i))
+            b->starts[++b->current] = b->p->insn_count;
+        if ((ir_ops[i->op].properties & IR_P_TERMINATOR) || ir_is_barrier(i))
+            return emit_end(b, i, block, after);
+        if (i->op == IR_OP_BAR ? !emit_arrive(b, i) : !interp_emit(b, i))
+            return false;
+    }
+    emit_fall(b, successor(b->f, block, 0), after);
+    return true;
+}
+
+static bool build(struct interp_builder *b, uint32_t fn)
+{
+    struct interp_program *p = b->p;
+    struct interp_layout *l = &b->layout;
+    if (!interp_layout_make(l, b->m, fn) || !number_blocks(b)) {
+        b->no_memory = true;
+        return false;
+    }
+    if (!interp_layout_place(l, b->f, p->block_count)) {
+        snprintf(b->why, b->why_size, "too many registers for the interpreter: %u", b->f->reg_count);
+        return false;
+    }
+    for (uint32_t k = 0; k < l->order_count; k++) {
+        uint32_t after = k + 1 < l->order_count ? l->order[k + 1] : IR_NONE;
+        if (!emit_block(b, l->order[k], after) || b->no_memory)
+            return false;
+    }
+    p->blocks = calloc(p->block_count, sizeof(*p->blocks));
+    if (!p->blocks)
+        return false;
+    for (uint32_t k = 0; k < p->block_count; k++)
+        p->blocks[k].first = p->insns + b->starts[k];
+    p->clear = l->clear;
+    l->clear = NULL;
+    p->clear_count = l->clear_count;
+    p->clear_all = l->clear_all;
+    p->waiting_at = l->waiting_at;
+    p->slots_at = l->slots_at;
+    p->frame_bytes = l->frame_bytes;
+    p->param_bytes = b->f->param_bytes;
+    return true;
+}
+
+static void code_destroy(struct soft_code *base)
+{
+    struct interp_code *c = GM_CONTAINER_OF(base, struct interp_code, base);
+    struct interp_program *p = &c->program;
+    free(p->insns);
+    free(p->blocks);
+    free(p->accesses);
+    free(p->slows);
+    free(p->targets);
+    free(p->consts);
+    free(p->clear);
+    free(c);
+}
+
+struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+{
+    struct interp_code *c = calloc(1, sizeof(*c));
+    if (!c) {
+        snprintf(why, why_size, "out of memory");
+        return NULL;
+    }
+    struct interp_builder b = {
+        .m = m,
+        .f = &m->fns[fn],
+        .vector = interp_vector_pick(),
+        .p = &c->program,
+        .why = why,
+        .why_size = why_size,
+    };
+    bool ok = build(&b, fn) && !b.no_memory;
+    if (!ok && b.no_memory)
+        snprintf(why, why_size, "out of memory");
+    interp_layout_finish(&b.layout);
+    free(b.number);
+    free(b.predecessors);
+    free(b.starts);
+    c->base = (struct soft_code) {
+        .run_block = interp_run_block,
+        .destroy = code_destroy,
+        .save_bytes = c->program.frame_bytes,
+        .local_bytes = m->fns[fn].local_bytes,
+        .tier = "interpreter",
+    };
+    if (ok)
+        return &c->base;
+    code_destroy(&c->base);
+    return NULL;
+}

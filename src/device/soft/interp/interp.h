@@ -1,0 +1,19 @@
+/*
+ * The interpreter: tier 0 of the software device. It runs a kernel at once, without a compiler, is what the compiler
+ * is tested against, and does what the compiler cannot.
+ *
+ * Per warp it needs soft_code.save_bytes of soft_block.save, aligned to 128; soft_block.shared has at least
+ * SOFT_SHARED_MIN bytes. soft_block.first_thread and .alive are not used.
+ */
+#ifndef GMUX_SOFT_INTERP_INTERP_H
+#define GMUX_SOFT_INTERP_INTERP_H
+
+#include "device/soft/exec/code.h"
+
+struct ir_module;
+
+/* Code for entry `fn` of `m`, which may be destroyed afterwards. NULL with a one-line reason in `why`: an instruction
+ * that the interpreter does not know, or too little memory. Any thread. */
+struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size);
+
+#endif

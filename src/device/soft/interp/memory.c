@@ -1,0 +1,291 @@
+/*
+ * Loads, stores and atomics of every kind, lane by lane. The common ones have faster forms (vector_memory.h), which
+ * come here for whatever is not plain: narrow elements, local, param and generic addresses, memory order, faults.
+ *
+ * Every element is read and written by one atomic access of its size, so that other blocks never see half of one.
+ */
+#include "device/soft/interp/program.h"
+
+#include <string.h>
+
+#include "device/soft/interp/format.h"
+#include "device/soft/ir/spaces.h"
+
+_Static_assert(SOFT_SHARED_BASE == IR_GENERIC_SHARED && SOFT_LOCAL_BASE == IR_GENERIC_LOCAL &&
+                   SOFT_PARAM_BASE == IR_GENERIC_PARAM,
+               "the spaces lie where the ir says");
+
+static uint64_t lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane)
+{
+    uint64_t at = a->displacement;
+    if (a->symbol != IR_NONE)
+        at += r->block->globals[a->symbol];
+    if (a->base == INTERP_NOWHERE)
+        return at;
+    if (a->base_width == INTERP_W32)
+        return (uint32_t)(at + ((const uint32_t *)interp_operand(r, a->base))[lane]);
+    return at + ((const uint64_t *)interp_operand(r, a->base))[lane];
+}
+
+/* The host's address of `bytes` bytes for a lane; NULL with the fault set. Alignment is checked first. */
+static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, unsigned lane, uint32_t bytes)
+{
+    const struct soft_block *b = r->block;
+    uint64_t at = lane_address(r, a, lane);
+    uint32_t low = (uint32_t)at;
+    uint8_t space = a->space;
+    if (at & (bytes - 1)) {
+        interp_fault(r, SOFT_FAULT_MISALIGNED, at, lane);
+        return NULL;
+    }
+    if (space == IR_SPACE_GENERIC) {
+        if (soft_address_is_shared(at))
+            space = IR_SPACE_SHARED;
+        else if (soft_address_is_local(at))
+            space = IR_SPACE_LOCAL;
+        else if (soft_address_is_param(at))
+            space = IR_SPACE_PARAM;
+    }
+    switch (space) {
+    case IR_SPACE_SHARED:
+        return b->shared + (low & b->shared_mask);
+    case IR_SPACE_LOCAL:
+        if (bytes <= b->local_stride && low <= b->local_stride - bytes)
+            return b->local + (r->first_thread + lane) * b->local_stride + low;
+        interp_fault(r, SOFT_FAULT_ADDRESS, SOFT_LOCAL_BASE + low, lane);
+        return NULL;
+    case IR_SPACE_PARAM:
+        if (a->op == IR_MODE_NONE && a->is_load && bytes <= r->program->param_bytes &&
+            low <= r->program->param_bytes - bytes)
+            return (uint8_t *)(uintptr_t)(b->params + low);
+        interp_fault(r, SOFT_FAULT_ADDRESS, SOFT_PARAM_BASE + low, lane);
+        return NULL;
+    default:
+        if (at - b->window_base <= b->window_mask - (bytes - 1))
+            return (uint8_t *)(uintptr_t)at;
+        interp_fault(r, SOFT_FAULT_ADDRESS, at, lane);
+        return NULL;
+    }
+}
+
+static uint64_t element_load(const struct interp_access *a, const uint8_t *p)
+{
+    uint64_t v;
+    switch (a->size) {
+    case 1:
+        v = __atomic_load_n(p, __ATOMIC_RELAXED);
+        v = a->is_signed ? (uint64_t)(int8_t)v : v;
+        break;
+    case 2:
+        v = __atomic_load_n((const uint16_t *)(const void *)p, __ATOMIC_RELAXED);
+        v = a->is_signed ? (uint64_t)(int16_t)v : v;
+        break;
+    case 4:
+        v = __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_RELAXED);
+        v = a->is_signed ? (uint64_t)(int32_t)v : v;
+        break;
+    default:
+        v = __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_RELAXED);
+        break;
+    }
+    return v;
+}
+
+static void element_store(const struct interp_access *a, uint8_t *p, uint64_t v)
+{
+    switch (a->size) {
+    case 1:
+        __atomic_store_n(p, (uint8_t)v, __ATOMIC_RELAXED);
+        break;
+    case 2:
+        __atomic_store_n((uint16_t *)(void *)p, (uint16_t)v, __ATOMIC_RELAXED);
+        break;
+    case 4:
+        __atomic_store_n((uint32_t *)(void *)p, (uint32_t)v, __ATOMIC_RELAXED);
+        break;
+    default:
+        __atomic_store_n((uint64_t *)(void *)p, v, __ATOMIC_RELAXED);
+        break;
+    }
+}
+
+/* The same value to all of `lanes`. */
+static void broadcast(const struct interp_run *r, interp_at at, uint8_t width, uint32_t lanes, uint64_t v)
+{
+    if (width == INTERP_W32 && r->full && lanes == r->mask) {
+        uint32_t *d = interp_operand(r, at);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            d[l] = (uint32_t)v;
+    } else if (width == INTERP_W64 && r->full && lanes == r->mask) {
+        uint64_t *d = interp_operand(r, at);
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            d[l] = v;
+    } else {
+        for (; lanes; lanes &= lanes - 1)
+            interp_lane_write(r, at, width, (unsigned)__builtin_ctz(lanes), v);
+    }
+}
+
+static bool orders_after(const struct interp_access *a)
+{
+    return a->order == IR_ORDER_ACQUIRE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC;
+}
+
+static bool orders_before(const struct interp_access *a)
+{
+    return a->order == IR_ORDER_RELEASE || a->order == IR_ORDER_ACQ_REL || a->order == IR_ORDER_SC;
+}
+
+const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes)
+{
+    const struct interp_access *a = &r->program->accesses[i->extra];
+    uint32_t bytes = (uint32_t)a->size * a->count;
+    bool one = a->base == INTERP_NOWHERE && a->space != IR_SPACE_LOCAL && lanes != 0;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        const uint8_t *p = lane_reach(r, a, l, bytes);
+        if (GM_UNLIKELY(!p))
+            return NULL;
+        for (uint32_t k = 0; k < a->count; k++) {
+            if (a->value[k] == INTERP_NOWHERE)
+                continue;
+            uint64_t v = element_load(a, p + k * a->size);
+            if (one)
+                broadcast(r, a->value[k], a->width[k], lanes, v);
+            else
+                interp_lane_write(r, a->value[k], a->width[k], l, v);
+        }
+        if (one)
+            break;
+    }
+    if (orders_after(a))
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return i + 1;
+}
+
+const struct interp_insn *interp_load_slow(const struct interp_insn *i, struct interp_run *r)
+{
+    return interp_load_lanes(i, r, r->mask);
+}
+
+const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes)
+{
+    const struct interp_access *a = &r->program->accesses[i->extra];
+    uint32_t bytes = (uint32_t)a->size * a->count;
+    if (orders_before(a))
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (; lanes; lanes &= lanes - 1) {
+        unsigned l = (unsigned)__builtin_ctz(lanes);
+        uint8_t *p = lane_reach(r, a, l, bytes);
+        if (GM_UNLIKELY(!p))
+            return NULL;
+        for (uint32_t k = 0; k < a->count; k++)
+            element_store(a, p + k * a->size, interp_lane_read(r, a->value[k], a->width[k], l));
+    }
+    return i + 1;
+}
+
+const struct interp_insn *interp_store_slow(const struct interp_insn *i, struct interp_run *r)
+{
+    return interp_store_lanes(i, r, r->mask);
+}
+
+/* One 16-bit float sum. */
+static uint16_t half_sum(uint8_t type, uint64_t a, uint64_t b)
+{
+    return interp_half_from_double(type, interp_odd_add((double)interp_half_to_float(type, (uint16_t)a),
+                                                        (double)interp_half_to_float(type, (uint16_t)b)));
+}
+
+static uint64_t atomic_sum(uint8_t type, uint64_t old, uint64_t v)
+{
+    switch (type) {
+    case IR_F32:
+        return interp_f32_bits(interp_f32(old) + interp_f32(v));
+    case IR_F64:
+        return interp_f64_bits(interp_f64(old) + interp_f64(v));
+    case IR_F16:
+    case IR_BF16:
+        return half_sum(type, old, v);
+    case IR_F16X2:
+    case IR_BF16X2: {
+        uint8_t half = type == IR_F16X2 ? IR_F16 : IR_BF16;
+        return half_sum(half, old, v) | (uint64_t)half_sum(half, old >> 16, v >> 16) << 16;
+    }
+    default:
+        return old + v;
+    }
+}
+
+/* What memory holds after the operation. */
+static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint64_t v)
+{
+    uint64_t x = interp_extend(a->type, old), y = interp_extend(a->type, v);
+    bool less = ir_type_is_signed(a->type) ? (int64_t)x < (int64_t)y : x < y;
+    switch (a->op) {
+    case IR_ATOM_ADD:
+        return atomic_sum(a->type, old, v);
+    case IR_ATOM_MIN:
+        return less ? x : y;
+    case IR_ATOM_MAX:
+        return less ? y : x;
+    case IR_ATOM_AND:
+        return old & v;
+    case IR_ATOM_OR:
+        return old | v;
+    case IR_ATOM_XOR:
+        return old ^ v;
+    case IR_ATOM_INC:
+        return x >= y ? 0 : x + 1;
+    case IR_ATOM_DEC:
+        return x == 0 || x > y ? y : x - 1;
+    default: /* EXCH */
+        return v;
+    }
+}
+
+/* Memory operation on one element; returns what was there. */
+#define DEFINE_ATOMIC(bits)                                                                                          \
+    static uint64_t atomic_##bits(const struct interp_access *a, void *at, uint64_t v, uint64_t v2)                  \
+    {                                                                                                                \
+        uint##bits##_t *p = at, old;                                                                                 \
+        if (a->op == IR_ATOM_CAS) {                                                                                  \
+            old = (uint##bits##_t)v;                                                                                 \
+            __atomic_compare_exchange_n(p, &old, (uint##bits##_t)v2, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+            return old;                                                                                              \
+        }                                                                                                            \
+        if (a->op == IR_ATOM_ADD && ir_types[a->type].class != 'F')                                                  \
+            return __atomic_fetch_add(p, (uint##bits##_t)v, __ATOMIC_SEQ_CST);                                       \
+        old = __atomic_load_n(p, __ATOMIC_RELAXED);                                                                  \
+        while (!__atomic_compare_exchange_n(p, &old, (uint##bits##_t)atomic_result(a, old, v), false,                \
+                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))                                     \
+            ;                                                                                                        \
+        return old;                                                                                                  \
+    }
+DEFINE_ATOMIC(16)
+DEFINE_ATOMIC(32)
+DEFINE_ATOMIC(64)
+
+/* atom and red: value[0], value[1] the operands, d the old value or INTERP_NOWHERE. Lanes go one after the other. */
+const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_access *a = &r->program->accesses[i->extra];
+    for (uint32_t left = r->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        uint8_t *p = lane_reach(r, a, l, a->size);
+        if (GM_UNLIKELY(!p))
+            return NULL;
+        uint64_t v = interp_lane_read(r, a->value[0], a->width[0], l), v2 = 0, old;
+        if (a->value[1] != INTERP_NOWHERE)
+            v2 = interp_lane_read(r, a->value[1], a->width[1], l);
+        if (a->size == 2)
+            old = atomic_16(a, p, v, v2);
+        else if (a->size == 4)
+            old = atomic_32(a, p, v, v2);
+        else
+            old = atomic_64(a, p, v, v2);
+        if (i->d != INTERP_NOWHERE)
+            interp_lane_write(r, i->d, a->width[2], l, a->is_signed ? interp_extend(a->type, old) : old);
+    }
+    return i + 1;
+}

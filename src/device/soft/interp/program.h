@@ -1,0 +1,249 @@
+/*
+ * The interpreter's program: what decode.c makes of a function and run_block executes.
+ *
+ * A warp runs as a whole: each instruction is carried out for all lanes by one handler, over registers that are arrays
+ * of 32 lanes in the warp's frame. Handlers are called one after the other by interp_run_warp(); each returns the
+ * instruction to run next, NULL to leave the warp.
+ *
+ * The frame (soft_block.save, one per warp) holds, in this order: struct interp_warp, the lanes waiting at each block,
+ * predicate registers (one 32-bit word each, bit = lane), and slots of 128 bytes for the others. A slot has the lanes
+ * of one register of 16 bits or 32 bits (8-bit registers are kept in 16), two slots in a row those of a 64-bit one.
+ * Registers that are never alive together share slots.
+ *
+ * Control flow. Blocks have priorities: their number in the program, which is the analysis' order. Lanes that take
+ * different ways wait at the block they go to; the lowest block with lanes waiting runs next, so that lanes meet again
+ * where ways join. That is right for any graph, the order only decides how early they meet.
+ */
+#ifndef GMUX_SOFT_INTERP_PROGRAM_H
+#define GMUX_SOFT_INTERP_PROGRAM_H
+
+#include "device/soft/exec/code.h"
+#include "device/soft/interp/scalar.h"
+
+struct interp_run;
+struct interp_insn;
+typedef const struct interp_insn *interp_fn(const struct interp_insn *i, struct interp_run *r);
+
+/* Where an operand lies: offset in the warp's frame, or in the program's constants if the lowest bit is set. */
+typedef uint32_t interp_at;
+#define INTERP_IN_CONST 1u
+#define INTERP_NOWHERE  UINT32_MAX
+
+/* Width of a register's lanes in the frame. */
+enum interp_width { INTERP_W1, INTERP_W16, INTERP_W32, INTERP_W64 };
+
+#define INTERP_SLOT 128u /* bytes: 32 lanes of 32 bits */
+
+/* interp_insn.value of interp_pred_logic: the operation on s[0] and s[1], each inverted or not. */
+enum { INTERP_PRED_AND, INTERP_PRED_OR, INTERP_PRED_XOR, INTERP_PRED_INVERT0 = 4, INTERP_PRED_INVERT1 = 8 };
+
+struct interp_insn {
+    interp_fn *run;
+    interp_at d;    /* destination */
+    interp_at s[4]; /* sources */
+    uint32_t block; /* control flow: block to go to; sync instructions: the block that they start */
+    uint32_t other; /* .. where the other lanes go */
+    uint32_t extra; /* index in the program's table for this kind of instruction (accesses, slows, targets) */
+    uint64_t value; /* constant of the instruction */
+};
+
+/* More about an instruction that reads or writes memory. */
+struct interp_access {
+    interp_at base; /* INTERP_NOWHERE: none */
+    uint8_t base_width;
+    uint8_t space;
+    uint8_t size;  /* bytes of one element */
+    uint8_t count; /* elements */
+    bool is_signed;
+    bool is_load;
+    uint8_t order;   /* enum ir_order */
+    uint8_t op;      /* enum ir_mode, atomics */
+    uint8_t type;    /* enum ir_type, atomics */
+    uint32_t symbol; /* whose address is known at run time, or IR_NONE */
+    uint64_t displacement;
+    interp_at value[4]; /* registers loaded or stored; INTERP_NOWHERE: sink */
+    uint8_t width[4];   /* theirs */
+};
+
+/* More about an instruction computed lane by lane by a scalar form, and about all others that need more operands. */
+struct interp_slow {
+    interp_scalar *scalar;
+    struct ir_instr ir; /* copy: the module may be gone */
+    interp_at s[IR_MAX_SRC];
+    uint8_t s_width[IR_MAX_SRC];
+    uint8_t s_negated[IR_MAX_SRC];
+    interp_at d[IR_MAX_DST];
+    uint8_t d_width[IR_MAX_DST];
+    interp_at p; /* predicate destination or INTERP_NOWHERE */
+};
+
+struct interp_block {
+    const struct interp_insn *first;
+};
+
+struct interp_program {
+    struct interp_insn *insns;
+    struct interp_block *blocks;
+    struct interp_access *accesses;
+    struct interp_slow *slows;
+    uint32_t *targets; /* of brx: blocks, insn.value entries from insn.block on */
+    uint8_t *consts;   /* aligned to 64 */
+    interp_at *clear;  /* slots to zero at a warp's start: registers that may be read before they are written */
+    uint32_t insn_count, block_count, access_count, slow_count, target_count, clear_count;
+    uint32_t const_bytes;
+    uint32_t waiting_at;  /* offset of the waiting masks in the frame; predicates follow */
+    uint32_t slots_at;    /* offset of the first slot; what lies before it is zeroed at a warp's start */
+    bool clear_all;       /* all of the frame is */
+    uint32_t frame_bytes; /* multiple of 128 */
+    uint32_t param_bytes;
+};
+
+/* A barrier that lanes of a warp wait at. */
+struct interp_parked {
+    const struct interp_insn *insn;
+    uint32_t lanes;
+    uint32_t id;
+};
+
+/* Head of a warp's frame: its state while others run. */
+struct interp_warp {
+    uint32_t alive; /* lanes that exist and have not exited */
+    uint32_t low;   /* first block with lanes waiting, INTERP_NO_BLOCK if none */
+    uint32_t last;  /* no block after this one has lanes waiting */
+    uint32_t parked_count;
+    uint32_t turns;    /* branches taken while lanes waited, since others had their turn */
+    uint32_t patience; /* branches after which waiting lanes get their turn out of order */
+    uint32_t sticky;   /* branches for which lanes running out of order go on */
+    uint32_t rotor;    /* block of the last ones that did */
+    uint32_t holds;    /* times in a row that lanes waited for others of their warp in vain */
+    uint32_t reserved[7];
+    struct interp_parked parked[SOFT_WARP]; /* lanes waiting at barriers */
+};
+#define INTERP_NO_BLOCK UINT32_MAX
+
+#define INTERP_BARRIERS 16
+
+/* One of the block's barriers. */
+struct interp_barrier {
+    uint32_t arrived;  /* threads, as bar.sync with a count counts them: whole warps */
+    uint32_t expected; /* 0: all threads that have not exited */
+    uint32_t waiting;  /* threads that wait, of the arrived ones */
+    uint32_t holding;  /* threads whose predicate holds (bar.red) */
+};
+
+/* What a worker needs while it runs a block; on its stack. */
+struct interp_run {
+    uint8_t *base[2]; /* frame of the warp being run, constants */
+    uint32_t mask;    /* lanes that run */
+    uint32_t full;    /* no other lane of the warp has anything to lose: results may be written to all 32 */
+    uint32_t outer;   /* mask outside the guarded instruction */
+    struct interp_warp *warp;
+    struct soft_block *block;
+    const struct interp_program *program;
+    uint32_t first_thread; /* linear number of lane 0 */
+    uint32_t warp_index;
+    enum soft_outcome outcome;
+    uint32_t alive_threads;                  /* of the block */
+    uint32_t barriers_used;                  /* bit per barrier where somebody has arrived */
+    GM_ALIGNED(64) int32_t lanes[SOFT_WARP]; /* mask, one word per lane: 0 or -1 */
+    GM_ALIGNED(64) uint64_t scratch[SOFT_WARP];
+    struct interp_barrier barriers[INTERP_BARRIERS];
+};
+
+static inline void *interp_operand(const struct interp_run *r, interp_at at)
+{
+    return r->base[at & INTERP_IN_CONST] + (at & ~INTERP_IN_CONST);
+}
+
+static inline uint32_t *interp_pred(const struct interp_run *r, interp_at at)
+{
+    return (uint32_t *)interp_operand(r, at);
+}
+
+/* Writes the bits of `mask` only. */
+static inline void interp_pred_write(const struct interp_run *r, interp_at at, uint32_t bits)
+{
+    uint32_t *d = interp_pred(r, at);
+    *d = (*d & ~r->mask) | (bits & r->mask);
+}
+
+/* One lane of a register. */
+static inline uint64_t interp_lane_read(const struct interp_run *r, interp_at at, uint8_t width, unsigned lane)
+{
+    switch (width) {
+    case INTERP_W1:
+        return *interp_pred(r, at) >> lane & 1;
+    case INTERP_W16:
+        return ((const uint16_t *)interp_operand(r, at))[lane];
+    case INTERP_W32:
+        return ((const uint32_t *)interp_operand(r, at))[lane];
+    default:
+        return ((const uint64_t *)interp_operand(r, at))[lane];
+    }
+}
+
+static inline void interp_lane_write(const struct interp_run *r, interp_at at, uint8_t width, unsigned lane,
+                                     uint64_t value)
+{
+    switch (width) {
+    case INTERP_W1: {
+        uint32_t *d = interp_pred(r, at), bit = 1u << lane;
+        *d = value & 1 ? *d | bit : *d & ~bit;
+        break;
+    }
+    case INTERP_W16:
+        ((uint16_t *)interp_operand(r, at))[lane] = (uint16_t)value;
+        break;
+    case INTERP_W32:
+        ((uint32_t *)interp_operand(r, at))[lane] = (uint32_t)value;
+        break;
+    default:
+        ((uint64_t *)interp_operand(r, at))[lane] = value;
+        break;
+    }
+}
+
+/* --- control.c --- */
+void interp_mask_set(struct interp_run *r, uint32_t mask);
+/* The running lanes go to `block`: they go on there at once, or wait while others run first. */
+const struct interp_insn *interp_go(struct interp_run *r, uint32_t block);
+/* Lanes that wait somewhere run; NULL if there are none. */
+const struct interp_insn *interp_next_waiting(struct interp_run *r);
+void interp_wait_at(struct interp_run *r, uint32_t block, uint32_t lanes);
+/* Ends the block with this outcome; address and lane are reported. */
+const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome outcome, uint64_t address,
+                                       unsigned lane);
+/* Before instruction `i`, which starts block i->block and which all lanes of `members` are to execute together: true if
+ * they are here; else *next is what to run first. */
+bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t members,
+                     const struct interp_insn **next);
+interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard, interp_unguard,
+    interp_trap, interp_fence;
+
+/* --- barrier.c --- */
+interp_fn interp_barrier_wait, interp_barrier_arrive;
+/* Lets the warps go on whose barriers are complete. False if none was. */
+bool interp_barriers_release(struct interp_run *r);
+uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame);
+
+/* --- lanes.c --- */
+interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, interp_pred_logic, interp_helper;
+interp_scalar interp_scalar_isspacep;
+
+/* --- cross.c --- */
+interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_warp_sync;
+
+/* --- memory.c --- */
+interp_fn interp_load_slow, interp_store_slow, interp_atom;
+/* The same for some of the running lanes. */
+const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
+const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
+
+/* Calls the program from `i` on until a handler returns NULL. */
+static inline void interp_run_insns(const struct interp_insn *i, struct interp_run *r)
+{
+    while (i)
+        i = i->run(i, r);
+}
+
+#endif

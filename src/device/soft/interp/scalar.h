@@ -1,0 +1,89 @@
+/*
+ * What each instruction computes, one lane at a time: the reference meaning of the instruction set on this device.
+ * The vector handlers (handlers.h) are fast forms of some of these; everything else the interpreter computes here.
+ * A unit test compares the two on corner values.
+ */
+#ifndef GMUX_SOFT_INTERP_SCALAR_H
+#define GMUX_SOFT_INTERP_SCALAR_H
+
+#include "device/soft/ir/ir.h"
+
+/* `s`: the sources as the registers hold them, zero-extended (predicates 0 or 1). Returns the result; what lies above
+ * the destination's type is its sign or zero extension. `*p` is the second, predicate result, where there is one.
+ * Pure: no state, no faults. */
+typedef uint64_t interp_scalar(const struct ir_instr *i, const uint64_t *s, bool *p);
+
+/* NULL if the interpreter does not know the instruction, or if it is not one of values only (memory, control ..). */
+interp_scalar *interp_scalar_find(const struct ir_instr *i);
+
+interp_scalar *interp_scalar_find_int(const struct ir_instr *i);
+interp_scalar *interp_scalar_find_float(const struct ir_instr *i);
+interp_scalar *interp_scalar_find_bits(const struct ir_instr *i);
+interp_scalar *interp_scalar_find_compare(const struct ir_instr *i);
+interp_scalar interp_scalar_cvt;
+
+/* The low bytes of `v` as a value of type `t`, extended by its sign if the type is signed. */
+static inline uint64_t interp_extend(uint8_t t, uint64_t v)
+{
+    unsigned drop = 64 - 8u * ir_types[t].size;
+    if (ir_types[t].class == 'S')
+        return (uint64_t)((int64_t)(v << drop) >> drop);
+    return v << drop >> drop;
+}
+
+static inline float interp_f32(uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits;
+    float f;
+    __builtin_memcpy(&f, &low, sizeof(f));
+    return f;
+}
+
+static inline uint32_t interp_f32_bits(float f)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+static inline double interp_f64(uint64_t bits)
+{
+    double f;
+    __builtin_memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+static inline uint64_t interp_f64_bits(double f)
+{
+    uint64_t bits;
+    __builtin_memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+#define INTERP_NAN_F32  0x7fffffffu
+#define INTERP_NAN_F64  0x7fffffffffffffffull
+#define INTERP_NAN_HALF 0x7fffu /* f16 and bf16 */
+
+/* Subnormal to zero of the same sign. */
+static inline uint32_t interp_ftz_bits(uint32_t bits)
+{
+    return (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits;
+}
+
+static inline float interp_ftz(float f)
+{
+    return interp_f32((interp_ftz_bits(interp_f32_bits(f))));
+}
+
+/* .sat: to [0, 1], NaN to +0. */
+static inline float interp_sat_f32(float f)
+{
+    return f > 0.0f ? (f < 1.0f ? f : 1.0f) : 0.0f;
+}
+
+static inline double interp_sat_f64(double f)
+{
+    return f > 0.0 ? (f < 1.0 ? f : 1.0) : 0.0;
+}
+
+#endif

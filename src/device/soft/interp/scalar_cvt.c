@@ -1,0 +1,160 @@
+/*
+ * cvt: every type to every other, one lane at a time.
+ *
+ * All numbers go through the exact (sign, mantissa, exponent) form of format.h; rounding happens once.
+ */
+#include "device/soft/interp/format.h"
+#include "device/soft/interp/scalar.h"
+
+static bool is_float(uint8_t t)
+{
+    return ir_types[t].class == 'F';
+}
+
+static uint64_t flush(const struct ir_instr *i, uint8_t type, uint64_t bits)
+{
+    return (i->flags & IR_F_FTZ) && type == IR_F32 ? interp_ftz_bits((uint32_t)bits) : bits;
+}
+
+static struct interp_number number_of_int(uint8_t type, uint64_t bits)
+{
+    uint64_t v = interp_extend(type, bits);
+    bool negative = ir_type_is_signed(type) && (int64_t)v < 0;
+    struct interp_number n = { .class = INTERP_FINITE, .negative = negative, .mantissa = negative ? 0 - v : v };
+    if (v == 0)
+        n.class = INTERP_ZERO;
+    return n;
+}
+
+/* To an integral value; the exponent becomes 0 where anything was cut, and the class ZERO where nothing is left. */
+static struct interp_number round_integral(struct interp_number n, enum ir_round round)
+{
+    if (n.class != INTERP_FINITE || n.exponent >= 0)
+        return n;
+    unsigned drop = (unsigned)-n.exponent;
+    uint64_t kept = drop > 63 ? 0 : n.mantissa >> drop;
+    uint64_t cut = drop > 63 ? n.mantissa : n.mantissa & ((UINT64_C(1) << drop) - 1);
+    uint64_t half = drop > 63 ? UINT64_MAX : UINT64_C(1) << (drop - 1); /* mantissas are below 2^53 */
+    bool up;
+    switch (round) {
+    case IR_ROUND_NI:
+    case IR_ROUND_N:
+        up = cut > half || (cut == half && (kept & 1));
+        break;
+    case IR_ROUND_MI:
+    case IR_ROUND_M:
+        up = cut && n.negative;
+        break;
+    case IR_ROUND_PI:
+    case IR_ROUND_P:
+        up = cut && !n.negative;
+        break;
+    default:
+        up = false;
+        break;
+    }
+    n.mantissa = kept + up;
+    n.exponent = 0;
+    if (n.mantissa == 0)
+        n.class = INTERP_ZERO;
+    return n;
+}
+
+/* Clamped to the type's range. NaN: 0, but the sign bit alone for 64-bit types, as the hardware has it. */
+static uint64_t int_of_number(uint8_t type, struct interp_number n)
+{
+    unsigned bits = 8u * ir_types[type].size;
+    bool is_signed = ir_type_is_signed(type);
+    uint64_t top = is_signed ? (UINT64_C(1) << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    uint64_t limit = n.negative ? (is_signed ? top + 1 : 0) : top;
+    uint64_t magnitude;
+    switch (n.class) {
+    case INTERP_ZERO:
+        return 0;
+    case INTERP_NOT_A_NUMBER:
+        return bits == 64 ? UINT64_C(1) << 63 : 0;
+    case INTERP_INFINITE:
+        magnitude = limit;
+        break;
+    default:
+        magnitude = n.mantissa;
+        if (n.exponent > 0)
+            magnitude = n.exponent > __builtin_clzll(magnitude) ? UINT64_MAX : magnitude << n.exponent;
+        magnitude = GM_MIN(magnitude, limit);
+        break;
+    }
+    return n.negative ? 0 - magnitude : magnitude;
+}
+
+static uint64_t int_to_int(const struct ir_instr *i, uint64_t bits)
+{
+    uint64_t v = interp_extend(i->type2, bits);
+    if (i->flags & IR_F_SAT)
+        return int_of_number(i->type, number_of_int(i->type2, v));
+    return interp_extend(i->type, v);
+}
+
+/* .sat and .relu on a finished float of `type`. */
+static uint64_t clamp_float(const struct ir_instr *i, uint8_t type, uint64_t bits)
+{
+    const struct interp_format *f = interp_format_of(type);
+    struct interp_number n = interp_unpack(f, bits);
+    struct interp_number one = { .class = INTERP_FINITE, .mantissa = 1 };
+    uint64_t one_bits = interp_pack(f, one, IR_ROUND_N);
+    if (i->flags & IR_F_SAT) {
+        if (n.class == INTERP_NOT_A_NUMBER || n.negative)
+            return 0;
+        return GM_MIN(bits, one_bits);
+    }
+    if ((i->flags & IR_F_RELU) && n.negative && n.class != INTERP_NOT_A_NUMBER)
+        return 0;
+    return bits;
+}
+
+static bool is_integral_round(uint8_t round)
+{
+    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI || round == IR_ROUND_PI;
+}
+
+static uint64_t to_float(const struct ir_instr *i, uint8_t type, struct interp_number n)
+{
+    enum ir_round round = (enum ir_round)i->round;
+    if (is_integral_round(i->round)) {
+        n = round_integral(n, round);
+        round = IR_ROUND_N;
+    }
+    uint64_t bits = interp_pack(interp_format_of(type), n, round);
+    bits = flush(i, type, bits);
+    return clamp_float(i, type, bits);
+}
+
+/* One value of type2 to one of `type` (the element of a packed destination). */
+static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
+{
+    bits = flush(i, i->type2, bits);
+    if (!is_float(i->type2))
+        return is_float(type) ? to_float(i, type, number_of_int(i->type2, bits)) : int_to_int(i, bits);
+    struct interp_number n = interp_unpack(interp_format_of(i->type2), bits);
+    if (is_float(type))
+        return to_float(i, type, n);
+    return int_of_number(type, round_integral(n, (enum ir_round)i->round));
+}
+
+/* cvt.rna.tf32.f32: a 32-bit container, the low 13 bits of the fraction cut. */
+static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
+{
+    struct interp_number n = interp_unpack(&interp_format_f32, bits);
+    uint64_t r = interp_pack(&interp_format_tf32, n, (enum ir_round)i->round) << 13;
+    return n.class == INTERP_NOT_A_NUMBER ? INTERP_NAN_F32 : (i->flags & IR_F_RELU) && n.negative ? 0 : r;
+}
+
+uint64_t interp_scalar_cvt(const struct ir_instr *i, const uint64_t *s, bool *p)
+{
+    if (i->type == IR_F16X2 || i->type == IR_BF16X2) { /* the first source goes to the upper half */
+        uint8_t half = i->type == IR_F16X2 ? IR_F16 : IR_BF16;
+        return convert(i, half, s[0]) << 16 | (convert(i, half, s[1]) & 0xffff);
+    }
+    if (i->type == IR_B32 && i->type2 == IR_F32) /* tf32 */
+        return to_tf32(i, s[0]);
+    return convert(i, i->type, s[0]);
+}

@@ -1,0 +1,44 @@
+/*
+ * Cases on the software device: module placed in a window of memory, blocks run one after the other on the calling
+ * thread, faults caught as the block scheduler does.
+ */
+#ifndef GMUX_TESTS_PTX_SOFT_H
+#define GMUX_TESTS_PTX_SOFT_H
+
+#include "case.h"
+#include "device/soft/exec/code.h"
+
+struct ir_module;
+
+enum soft_tier { SOFT_TIER_INTERP, SOFT_TIER_JIT };
+
+/* A window of 64 MiB and everything that a block needs besides; one per thread. Aborts without memory. */
+struct soft_bench;
+struct soft_bench *soft_bench_create(void);
+void soft_bench_destroy(struct soft_bench *s);
+
+/* Whether there is a compiler. */
+bool soft_bench_has_jit(struct soft_bench *s);
+
+/* Code for an entry; the module is parsed anew. NULL with the reason in `why`; *unsupported: the tier cannot do it. */
+struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const char *text, size_t size,
+                                  const char *entry, bool *unsupported, char *why, size_t why_size);
+
+/* Puts the module's globals at the start of the window, whose rest is then free. */
+bool soft_bench_place(struct soft_bench *s, const char *text, size_t size, const char *entry, char *why,
+                      size_t why_size);
+/* `bytes` of the window, aligned to 256; NULL if there are none left. */
+void *soft_bench_alloc(struct soft_bench *s, size_t bytes);
+/* Runs the grid. After soft_bench_place(). `printed` may be NULL. */
+enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *code, const uint32_t grid[3],
+                                 const uint32_t block[3], uint32_t dynamic_shared, const void *params, char *printed,
+                                 size_t printed_size);
+/* Offset of parameter k of the placed entry. */
+uint32_t soft_bench_param(const struct soft_bench *s, uint32_t k);
+const struct soft_block *soft_bench_block(const struct soft_bench *s);
+
+/* A whole case. False if it could not be run: `why`; *unsupported as above. */
+bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, struct ptx_case *c, enum ptx_fault *fault,
+                     bool *unsupported, char *why, size_t why_size);
+
+#endif
