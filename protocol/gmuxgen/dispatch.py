@@ -19,7 +19,8 @@ def api_header(spec):
     o += [f"    CUresult (*{symbol})({f.args});" for symbol, f, _ in rows]
     o += ["};", f"#define RT_API_COUNT {len(rows)}",
           '_Static_assert(sizeof(struct rt_api) == RT_API_COUNT * sizeof(void (*)(void)), "layout");', "",
-          "extern const struct rt_api rt_api_initial;", "extern const struct rt_api rt_api_session;",
+          "extern const struct rt_api rt_api_first;", "extern const struct rt_api rt_api_initial;",
+          "extern const struct rt_api rt_api_session;",
           "extern const struct rt_api rt_api_unsupported;", "extern const struct rt_api rt_api_trace;", "",
           "/* Written by hand: every function whose line in cuda.api says impl. */"]
     o += [f"CUresult rt_{f.symbol}({f.args});" for f in spec.functions if f.tier == "impl"]
@@ -37,6 +38,8 @@ def exports(spec):
 
 def tables(spec):
     o = [BANNER, '#include "client/gen/api.h"', ""]
+    for symbol, f, _ in symbols(spec):
+        o += [f"static CUresult first_{symbol}({f.args})", "{", f"    return rt_api_begin()->{symbol}({f.names});", "}", ""]
     for f in spec.functions:
         o += [f"static CUresult none_{f.symbol}({f.args})", "{", "    static atomic_bool said;",
               f'    return rt_not_supported("{f.symbol}", &said);', "}", ""]
@@ -52,6 +55,9 @@ def tables(spec):
             return "none_" + f.symbol
         return ("thread_" if twin else "rt_") + f.symbol
 
+    o += ["const struct rt_api rt_api_first = {"]
+    o += [f"    .{symbol} = first_{symbol}," for symbol, _, _ in symbols(spec)]
+    o += ["};", ""]
     for name, value in (("initial", lambda f, t: session(f, t) if f.early else "before_" + f.symbol),
                         ("session", session),
                         ("unsupported", lambda f, t: "none_" + f.symbol)):

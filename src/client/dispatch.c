@@ -4,6 +4,7 @@
  */
 #include "client/gen/api.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,18 +13,37 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("api");
 
-_Atomic(const struct rt_api *) rt_active = &rt_api_initial;
+_Atomic(const struct rt_api *) rt_active = &rt_api_first;
 _Thread_local CUstream rt_default_stream = CU_STREAM_LEGACY;
 
-void rt_api_activate(const struct rt_api *api)
+/* What to make active in order to use `api`: itself, or the call printer on top of it. */
+static const struct rt_api *printed(const struct rt_api *api)
 {
     /* secure_getenv: a privileged program's calls are not for everybody's eyes. */
     const char *want = secure_getenv("GMUX_TRACE");
-    if (want && strcmp(want, "api") == 0) {
-        atomic_store_explicit(&rt_trace_under, api, memory_order_release);
-        api = &rt_api_trace;
+    if (!want || strcmp(want, "api") != 0)
+        return api;
+    atomic_store_explicit(&rt_trace_under, api, memory_order_release);
+    return &rt_api_trace;
+}
+
+const struct rt_api *rt_api_begin(void)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    /* Two first calls at once: the second must not undo what a cuInit in the first one made active. */
+    pthread_mutex_lock(&lock);
+    const struct rt_api *api = atomic_load_explicit(&rt_active, memory_order_acquire);
+    if (api == &rt_api_first) {
+        api = printed(&rt_api_initial);
+        atomic_store_explicit(&rt_active, api, memory_order_release);
     }
-    atomic_store_explicit(&rt_active, api, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    return api;
+}
+
+void rt_api_activate(const struct rt_api *api)
+{
+    atomic_store_explicit(&rt_active, printed(api), memory_order_release);
 }
 
 const struct rt_api *rt_api_current(void)

@@ -2,6 +2,7 @@
  * How a call gets from the program to the code that serves it. Every exported function jumps through rt_active, a
  * table of functions with one member per exported symbol (client/gen/api.h, generated from protocol/cuda.api):
  *
+ *   rt_api_first        up to the very first call, which looks whether calls are to be printed
  *   rt_api_initial      before cuInit: what may be called early is served, the rest is CUDA_ERROR_NOT_INITIALIZED
  *   rt_api_session      served by a gmux server: rt_SYMBOL where somebody wrote it, else rt_not_supported()
  *   rt_api_unsupported  every function answers CUDA_ERROR_NOT_SUPPORTED; the ground that rt_api_load() fills
@@ -29,6 +30,9 @@
 struct rt_api;
 
 extern _Atomic(const struct rt_api *) rt_active;
+
+/* What the members of rt_api_first call: leaves that table and returns the one that serves the call. */
+GM_COLD const struct rt_api *rt_api_begin(void);
 
 /* From now on all exported functions use `api`, which lives as long as the process. With GMUX_TRACE=api in the
  * environment, by way of the call printer. */
