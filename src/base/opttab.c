@@ -119,7 +119,7 @@ void gm_options_print_scdoc(const struct gm_option *table, FILE *out)
         fprintf(out, "--%s*", r->name);
         if (r->argument)
             fprintf(out, " _%s_", r->argument);
-        fprintf(out, "++\n%s.", r->help);
+        fprintf(out, "\n\t%s.", r->help);
         if (r->text)
             fprintf(out, " %s", r->text);
         fputs("\n\n", out);

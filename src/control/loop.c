@@ -230,7 +230,7 @@ static void take_bytes(struct ctl_lines *l, const char *p, size_t n)
             l->cutting = true;
         }
         if (!l->cutting)
-            l->text[l->used++] = p[i];
+            l->text[l->used++] = p[i] ? p[i] : '?';
     }
 }
 

@@ -37,7 +37,7 @@ static void print_help(FILE *out)
 static void print_commands_scdoc(void)
 {
     for (const struct ctl_command *c = ctl_commands; c->name; c++)
-        printf("*%s* %s++\n%s.%s\n\n", c->name, c->arguments, c->help,
+        printf("*%s* %s\n\t%s.%s\n\n", c->name, c->arguments, c->help,
                c->flags & CTL_CHANGES ? " Only for the daemon's user and root." : "");
 }
 

@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/opttab.h"
 #include "base/parse.h"
 #include "server/server.h"
 
@@ -20,14 +20,37 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
+enum { OPTION_CONTROL = 1, OPTION_PRIVATE, OPTION_DEVICE, OPTION_VERSION, OPTION_HELP, OPTION_DUMP_OPTIONS };
+
+static const struct gm_option options[] = {
+    { .id = OPTION_CONTROL,
+      .name = "control",
+      .argument = "FD",
+      .help = "Serve the clients that the control daemon at the other end of this socket hands over" },
+    { .id = OPTION_PRIVATE,
+      .name = "private",
+      .argument = "FD",
+      .help = "Serve the one client at the other end of this socket",
+      .text = "The process goes to the background, and ends when the client does." },
+    { .id = OPTION_DEVICE,
+      .name = "device",
+      .argument = "NAME",
+      .help = "Device back end; default $GMUX_DEVICE, else " DEFAULT_DEVICE },
+    { .id = OPTION_VERSION, .letter = 'v', .name = "version", .help = "Print the version and exit" },
+    { .id = OPTION_HELP, .letter = 'h', .name = "help", .help = "Print this help and exit" },
+    { .id = OPTION_DUMP_OPTIONS,
+      .name = "dump-options",
+      .help = "Print the options as source of the manual page",
+      .hidden = true },
+    { 0 },
+};
+
 static int usage(FILE *out, int status)
 {
-    fputs("usage: gmux-server --control FD [--device NAME]\n"
-          "       gmux-server --private FD [--device NAME]\n"
-          "       gmux-server -v\n"
-          "Started by gmux-control, or by a program's CUDA library where no daemon runs.\n"
-          "NAME: device back end; default $GMUX_DEVICE, else " DEFAULT_DEVICE ".\n",
+    fputs("Usage: gmux-server --control FD | --private FD [OPTION]...\n"
+          "Started by gmux-control, or by a program's CUDA library where no daemon runs.\n\n",
           out);
+    gm_options_print_help(options, out);
     return status;
 }
 
@@ -82,39 +105,39 @@ static int serve(int control, int single, const char *device)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        { "control", required_argument, NULL, 'c' }, { "private", required_argument, NULL, 'p' },
-        { "device", required_argument, NULL, 'd' },  { "version", no_argument, NULL, 'v' },
-        { "help", no_argument, NULL, 'h' },          { 0 },
-    };
     const char *device = secure_getenv("GMUX_DEVICE");
+    struct gm_options walk;
     int control = -1;
     int single = -1;
     uint64_t fd;
-    int c;
+    int id;
 
     gm_log_init("gmux-server", GM_LOG_WARN);
-    while ((c = getopt_long(argc, argv, "vh", options, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-        case 'p':
-            if (!gm_parse_u64(optarg, INT32_MAX, &fd))
+    gm_options_init(&walk, options, argc, argv);
+    while ((id = gm_options_next(&walk)) != GM_OPTIONS_END) {
+        switch (id) {
+        case OPTION_CONTROL:
+        case OPTION_PRIVATE:
+            if (!gm_parse_u64(walk.argument, INT32_MAX, &fd))
                 return usage(stderr, 2);
-            *(c == 'c' ? &control : &single) = (int)fd;
+            *(id == OPTION_CONTROL ? &control : &single) = (int)fd;
             break;
-        case 'd':
-            device = optarg;
+        case OPTION_DEVICE:
+            device = walk.argument;
             break;
-        case 'v':
+        case OPTION_VERSION:
             puts("gmux-server " GMUX_VERSION);
             return 0;
-        case 'h':
+        case OPTION_HELP:
             return usage(stdout, 0);
+        case OPTION_DUMP_OPTIONS:
+            gm_options_print_scdoc(options, stdout);
+            return 0;
         default:
             return usage(stderr, 2);
         }
     }
-    if (optind != argc || (control >= 0) == (single >= 0))
+    if (walk.index != argc || (control >= 0) == (single >= 0))
         return usage(stderr, 2);
     return serve(control, single, device && *device ? device : DEFAULT_DEVICE);
 }

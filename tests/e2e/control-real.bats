@@ -1,0 +1,118 @@
+# The daemon with the real server and executor, on the null device: no stand-in but the client.
+
+load helper
+
+setup() {
+    common_setup
+    unset GMUX_LIBEXECDIR # the server beside the program in the build tree
+    export GMUX_DEVICE=null
+}
+
+teardown() {
+    common_teardown
+}
+
+log_has() {
+    grep -qE "^\[[-0-9]{10} [0-9:]{8}\.[0-9]{3} $2\] $3$" "$DIR/log/$1.log" || {
+        echo "no line like: $2] $3"
+        return 1
+    }
+}
+
+@test "the logs of one life" {
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 start_daemon
+    start_client one command=/tmp/bench
+    [[ $(answered one) == served* ]]
+    server=$(the_server)
+    [ "$("$control" get_server_status "$server")" = ACTIVE ]
+    [ "$("$control" get_client_list "$server")" = "$one" ]
+    run -0 "$control" ps
+    [[ ${lines[1]} == "$one "*" $server "*" /tmp/bench"* ]]
+    run -0 "$control" device_query --csv
+    [[ ${lines[2]} =~ ^0,[0-9a-f]{4}(:[0-9a-f]{2})(\.[0-9a-f]{2}){2},GPU-[-0-9a-f]{36},.+,N/A$ ]]
+    [ "$("$control" set_active_thread_percentage "$server" 25)" = 25.0 ]
+    wait_log server "Active Threads Percentage set to 25.0"
+    stop_client one
+    wait_log server "Client process $one disconnected"
+    "$control" quit
+    gone "$daemon"
+    gone "$server"
+    c="Control +$daemon" o="Other +$server" s="Server +$server"
+    log_has control "$c" "Starting control daemon using socket $DIR/pipe/control"
+    log_has control "$c" "Accepting connection\.\.\."
+    log_has control "$c" "NEW CLIENT $one from user $(id -u): Server is not ready, push client to pending list"
+    log_has control "Control +$server" "Starting new server $server for user $(id -u)"
+    log_has control "$c" "NEW SERVER $server: Ready"
+    log_has control "$c" "Cmd:get_server_status $server"
+    log_has control "$c" "Server $server exited with status 0"
+    log_has control "$c" "Exit with status 0"
+    log_has server "$o" "Startup"
+    log_has server "$o" "Connecting to control daemon on socket: $DIR/pipe/control"
+    log_has server "$o" "Initializing server process"
+    log_has server "$s" "Creating server context on device 0 \(.+\)"
+    log_has server "$s" "CUDA MPS Server for Linux/Unix\. Binary version: 13000"
+    log_has server "$s" "Active Threads Percentage set to 50\.0"
+    log_has server "$s" "Server Priority set to 0"
+    log_has server "$s" "Server has started"
+    log_has server "$s" "Received new client request for \{PID: $one, Context ID: 0\}"
+    log_has server "$s" "Client \{PID: $one, Context ID: 0\} connected"
+    log_has server "$s" "Exiting"
+}
+
+@test "quit -t 0 with a client" {
+    start_daemon
+    start_client one
+    [[ $(answered one) == served* ]]
+    server=$(the_server)
+    "$control" quit -t 0
+    gone "$daemon"
+    gone "$server"
+    grep -q lost "$DIR/one.out"
+}
+
+@test "shutdown_server, and another server for the next client" {
+    start_daemon
+    start_client one
+    answered one
+    server=$(the_server)
+    "$control" shutdown_server "$server" -f
+    wait_log control "Server $server exited with status"
+    start_client two
+    [[ $(answered two) == served* ]]
+    [ "$(the_server)" != "$server" ]
+}
+
+@test "a server that is killed" {
+    start_daemon
+    start_client one
+    answered one
+    server=$(the_server)
+    kill -9 "$server"
+    until_true 50 grep -q lost "$DIR/one.out"
+    start_client two
+    [[ $(answered two) == served* ]]
+}
+
+@test "a device that does not exist: 6 starts, the reason in the log" {
+    GMUX_DEVICE=bogus start_daemon
+    start_client one
+    [[ $(answered one 300) == "refused "* ]]
+    [ "$(count_lines control 'Starting new server')" = 6 ]
+    has_line control "giving up: .*bogus"
+}
+
+@test "two users at once" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    a=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+    "${a[@]}" test -x "$client" -a -x "$GMUX_BUILD/src/server/gmux-server" || skip "user 12345 cannot reach the build"
+    start_daemon
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    start_client two
+    [[ $(answered two) == served* ]]
+    [ "$(the_server | wc -l)" = 2 ]
+    for server in $(the_server); do
+        stat -c %u "/proc/$server"
+    done | sort -n > "$DIR/uids"
+    [ "$(cat "$DIR/uids")" = $'0\n12345' ]
+}
