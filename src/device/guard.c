@@ -31,6 +31,15 @@ static void restore_and_raise(int sig, const siginfo_t *info)
         raise(sig);
 }
 
+/* The thread sanitizer runs handlers late and with everything blocked: there the mask has to be put back. */
+#define SAVE_MASK 0
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#undef SAVE_MASK
+#define SAVE_MASK 1
+#endif
+#endif
+
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     struct dev_guard *g = current;
@@ -100,7 +109,7 @@ static void floating_point_reset(void)
 int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg)
 {
     g->signal = 0;
-    if (sigsetjmp(g->jump, 0) != 0) {
+    if (sigsetjmp(g->jump, SAVE_MASK) != 0) {
         floating_point_reset();
         return g->signal;
     }

@@ -345,7 +345,7 @@ void dev_work_destroy(struct dev_work *w)
 static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, const void *tail, size_t tail_size)
 {
     struct dev_work *w = q->work;
-    struct dev_op *copy = malloc(sizeof(*op) + tail_size);
+    struct dev_op *copy = malloc(sizeof(*op) + GM_MAX(tail_size, w->ops->op_extra));
     if (!copy)
         return DEV_OUT_OF_MEMORY;
     *copy = *op;

@@ -87,6 +87,8 @@ struct dev_work_ops {
     /* Frees a launch, which the back end allocated. With the lock held. NULL: free(). */
     void (*release)(struct dev_work *w, struct dev_op *op);
     uint64_t inline_bytes;
+    /* Room behind each copy and fill that `start` gets, for the back end's own: op + 1. */
+    size_t op_extra;
 };
 
 struct dev_work {

@@ -33,7 +33,7 @@ struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int pr
     struct rig_client *c = &r->clients[i];
     cr_assert_null(c->client);
     memset(c, 0, sizeof(*c));
-    c->base = 0x400000000000ull + (uint64_t)i * RIG_WINDOW_SIZE;
+    c->base = RIG_WINDOWS + (uint64_t)i * RIG_WINDOW_SIZE;
     c->session_fd = tp_session_create();
     cr_assert_geq(c->session_fd, 0);
     cr_assert_eq(tp_session_attach(&c->session, c->session_fd, TP_SESSION_SIZE), 0);

@@ -1,0 +1,162 @@
+/*
+ * The software device: kernels given as PTX run on the host's processors. This file is its table of functions and the
+ * life of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs blocks.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "device/attributes.h"
+#include "device/guard.h"
+#include "device/soft/exec/launch.h"
+#include "device/soft/kernel.h"
+#include "device/soft/loader/compiler.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
+
+/* Seconds; GMUX_SOFT_KERNEL_TIMEOUT, 0 or unset: none. */
+static uint64_t block_timeout_ns(void)
+{
+    const char *text = secure_getenv("GMUX_SOFT_KERNEL_TIMEOUT");
+    double seconds;
+    if (!text)
+        return 0;
+    if (!gm_parse_decimal(text, &seconds) || seconds > 1e6) {
+        gm_warn(&topic, "GMUX_SOFT_KERNEL_TIMEOUT=%s is not a number of seconds; no limit", text);
+        return 0;
+    }
+    return (uint64_t)(seconds * 1e9);
+}
+
+static void soft_close(struct dev *d)
+{
+    if (!d)
+        return;
+    soft_sched_destroy(d->sched);
+    soft_compiler_destroy(d->compiler);
+    free(d);
+}
+
+static int soft_open(struct dev **out, const struct dev_events *events)
+{
+    struct dev *d = calloc(1, sizeof(*d));
+    if (!d)
+        return DEV_OUT_OF_MEMORY;
+    gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
+    const struct soft_sched_config config = { .workers = dev_worker_count(), .block_timeout_ns = block_timeout_ns() };
+    dev_guard_install();
+    dev_info_describe(&d->info, "gmux soft device", config.workers);
+    d->info.completes_always = true;
+    d->events = *events;
+    if (soft_sched_create(&d->sched, &config) < 0) {
+        soft_close(d);
+        return DEV_OPERATING_SYSTEM;
+    }
+    const char *jit = secure_getenv("GMUX_SOFT_JIT");
+    if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, NULL) < 0)
+        d->compiler = NULL;
+    *out = d;
+    return DEV_SUCCESS;
+}
+
+static const struct dev_info *soft_info(struct dev *d)
+{
+    return &d->info;
+}
+
+/* --- clients --------------------------------------------------------------------------------------------------- */
+
+static int soft_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+{
+    struct dev_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return DEV_OUT_OF_MEMORY;
+    c->dev = d;
+    gm_list_init(&c->modules);
+    soft_helpers_init(&c->helpers, NULL);
+    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
+            0 ||
+        dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
+        dev_window_close(&c->window);
+        free(c);
+        return DEV_OUT_OF_MEMORY;
+    }
+    soft_account_open(d->sched, &c->account, config->share_pct, config->priority);
+    *out = c;
+    return DEV_SUCCESS;
+}
+
+static void soft_client_set_share(struct dev_client *c, double share_pct, int priority)
+{
+    soft_account_set(c->dev->sched, &c->account, share_pct, priority);
+}
+
+static void soft_client_stop(struct dev_client *c)
+{
+    dev_work_stop(&c->work);
+    soft_account_drain(c->dev->sched, &c->account);
+}
+
+static void soft_client_destroy(struct dev_client *c)
+{
+    if (!c)
+        return;
+    dev_work_destroy(&c->work);
+    gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
+        soft_module_unload(m);
+    dev_window_close(&c->window);
+    free(c);
+}
+
+static uint32_t soft_backlog(struct dev_client *c)
+{
+    return atomic_load_explicit(&c->work.backlog, memory_order_relaxed);
+}
+
+/* --- memory ---------------------------------------------------------------------------------------------------- */
+
+static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    return dev_window_map(&c->window, address, size) == 0 ? DEV_SUCCESS : DEV_OUT_OF_MEMORY;
+}
+
+static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    dev_window_unmap(&c->window, address, size);
+}
+
+/* --- queues ---------------------------------------------------------------------------------------------------- */
+
+static int soft_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
+{
+    return dev_queue_open(&c->work, stream, priority, out);
+}
+
+const struct dev_ops gmux_device = {
+    .name = "soft",
+    .open = soft_open,
+    .close = soft_close,
+    .info = soft_info,
+    .client_create = soft_client_create,
+    .client_set_share = soft_client_set_share,
+    .client_stop = soft_client_stop,
+    .client_destroy = soft_client_destroy,
+    .memory_map = soft_memory_map,
+    .memory_unmap = soft_memory_unmap,
+    .module_load = soft_module_load,
+    .module_place = soft_module_place,
+    .module_unload = soft_module_unload,
+    .queue_create = soft_queue_create,
+    .queue_destroy = dev_queue_close,
+    .launch = soft_launch,
+    .copy = dev_queue_copy,
+    .write = dev_queue_write,
+    .fill = dev_queue_fill,
+    .wait = dev_queue_wait,
+    .stamp = dev_queue_stamp,
+    .gate = dev_queue_gate,
+    .gate_moved = dev_queue_gate_moved,
+    .mark = dev_queue_mark,
+    .backlog = soft_backlog,
+};

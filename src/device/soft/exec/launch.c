@@ -1,0 +1,280 @@
+/*
+ * A launch is checked once, when it is submitted; afterwards its task runs blocks until none is left. Each chunk of
+ * blocks runs inside one guard: arming it costs a nanosecond, and the loop over the blocks of a chunk keeps its state
+ * in memory, so that a fault knows its block.
+ */
+#include "device/soft/exec/launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/attributes.h"
+#include "device/soft/exec/worker.h"
+#include "device/soft/ir/spaces.h"
+#include "device/soft/kernel.h"
+
+#define LOCAL_MOST    (256ull << 20) /* local memory of a block */
+#define SCRATCH_ALIGN 64u
+#define PARAM_SLACK   64u /* vector loads may read behind the last parameter */
+
+/* The op comes first: the queue knows the launch as that. */
+struct launch {
+    struct dev_op op;
+    struct soft_task task;
+    struct soft_kernel *kernel;
+    struct soft_variant *variant;
+    uint32_t grid[3], block[3];
+    uint32_t threads;
+    uint32_t shared_bytes, dynamic_bytes;
+    uint64_t began_ns;
+    uint8_t params[] GM_ALIGNED(16);
+};
+
+struct block_loop {
+    const struct soft_code *code;
+    struct soft_block *block;
+    const _Atomic bool *stopping;
+    uint64_t next, end;
+    enum soft_outcome outcome;
+};
+
+static void block_place(struct soft_block *b, uint64_t index)
+{
+    b->block_linear = (uint32_t)index;
+    b->ctaid[0] = (uint32_t)(index % b->nctaid[0]);
+    b->ctaid[1] = (uint32_t)(index / b->nctaid[0] % b->nctaid[1]);
+    b->ctaid[2] = (uint32_t)(index / b->nctaid[0] / b->nctaid[1]);
+}
+
+static void blocks_run(void *arg)
+{
+    struct block_loop *l = arg;
+    for (; l->next < l->end; l->next++) {
+        if (atomic_load_explicit(l->stopping, memory_order_relaxed))
+            return;
+        block_place(l->block, l->next);
+        l->outcome = l->code->run_block(l->code, l->block);
+        if (GM_UNLIKELY(l->outcome != SOFT_DONE))
+            return;
+    }
+}
+
+/* Fills the worker's block with what all blocks of the launch share. False: no memory. */
+static bool block_prepare(struct soft_worker *w, const struct launch *l, const struct soft_code *code)
+{
+    struct soft_block *b = &w->block;
+    const struct soft_kernel *k = l->kernel;
+    const struct dev_client *c = k->module->client;
+    uint64_t shared = SOFT_SHARED_MIN;
+    uint64_t local_stride = (GM_MAX(k->local_bytes, code->local_bytes) + 15u) & ~15u;
+    uint64_t save_stride = ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
+    uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
+    /* Warps work on whole vectors: lanes that do not exist have room as well. */
+    uint64_t local = local_stride * warps * SOFT_WARP;
+
+    while (shared < l->shared_bytes)
+        shared *= 2;
+    if (!soft_scratch_reserve(&w->shared, shared) || !soft_scratch_reserve(&w->local, local) ||
+        !soft_scratch_reserve(&w->save, save_stride * warps))
+        return false;
+    w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared);
+    w->local.dirty = GM_MAX(w->local.dirty, (size_t)local);
+
+    memcpy(b->nctaid, l->grid, sizeof(b->nctaid));
+    memcpy(b->ntid, l->block, sizeof(b->ntid));
+    b->threads = l->threads;
+    b->warps = warps;
+    b->shared_size = l->shared_bytes;
+    b->dynamic_shared = l->dynamic_bytes;
+    b->params = l->params;
+    b->shared = w->shared.data;
+    b->shared_mask = shared - 1;
+    b->local = w->local.data;
+    b->local_stride = local_stride;
+    b->save = w->save.data;
+    b->save_stride = save_stride;
+    b->window_base = c->window.base;
+    b->window_mask = c->window.size - 1;
+    b->globals = k->module->globals;
+    b->helpers = &c->helpers;
+    b->fault_address = 0;
+    b->fault_thread = 0;
+    b->clock_base = l->began_ns;
+    return true;
+}
+
+/* What the client gets for it, and the words for the log. */
+static int fault_of(int signal, enum soft_outcome outcome, bool timed_out, const char **what)
+{
+    static const struct {
+        int result;
+        const char *what;
+    } outcomes[] = {
+        [SOFT_FAULT_ADDRESS] = { DEV_ILLEGAL_ADDRESS, "illegal address" },
+        [SOFT_FAULT_MISALIGNED] = { DEV_MISALIGNED_ADDRESS, "misaligned address" },
+        [SOFT_FAULT_TRAP] = { DEV_LAUNCH_FAILED, "trap" },
+        [SOFT_FAULT_UNSUPPORTED] = { DEV_NOT_SUPPORTED, "operation that this device does not have" },
+        [SOFT_FAULT_ASSERT] = { DEV_ASSERT, "failed assertion" },
+        [SOFT_FAULT_BARRIER] = { DEV_LAUNCH_FAILED, "barrier that can never complete" },
+    };
+    if (signal == SIGSEGV || signal == SIGBUS) {
+        *what = "illegal address";
+        return DEV_ILLEGAL_ADDRESS;
+    }
+    if (signal == DEV_GUARD_INTERRUPT && timed_out) {
+        *what = "time limit exceeded";
+        return DEV_LAUNCH_TIMEOUT;
+    }
+    if (signal != 0) {
+        *what = signal == SIGFPE ? "arithmetic exception" : "illegal instruction";
+        return DEV_LAUNCH_FAILED;
+    }
+    if (outcome > SOFT_DONE && (size_t)outcome < GM_ARRAY_LEN(outcomes)) {
+        *what = outcomes[outcome].what;
+        return outcomes[outcome].result;
+    }
+    *what = "unknown outcome";
+    return DEV_LAUNCH_FAILED;
+}
+
+static void launch_fault(const struct launch *l, struct soft_worker *w, int signal, enum soft_outcome outcome)
+{
+    const struct soft_block *b = &w->block;
+    const char *what;
+    char thread[64] = "", where[32] = "", text[256];
+    int result = fault_of(signal, outcome, atomic_load_explicit(&w->timed_out, memory_order_relaxed), &what);
+    bool has_address = result == DEV_ILLEGAL_ADDRESS || result == DEV_MISALIGNED_ADDRESS;
+    uint64_t address = !has_address ? 0 : signal ? w->guard.address : b->fault_address;
+
+    if (signal == 0)
+        snprintf(thread, sizeof(thread), ", thread (%u,%u,%u)", b->fault_thread % b->ntid[0],
+                 b->fault_thread / b->ntid[0] % b->ntid[1], b->fault_thread / b->ntid[0] / b->ntid[1]);
+    if (has_address)
+        snprintf(where, sizeof(where), " 0x%llx", (unsigned long long)address);
+    snprintf(text, sizeof(text), "kernel %.100s, block (%u,%u,%u)%s: %s%s", l->kernel->name, b->ctaid[0], b->ctaid[1],
+             b->ctaid[2], thread, what, where);
+    dev_work_fail(l->op.queue->work, result, address, text);
+}
+
+static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
+{
+    struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
+    struct block_loop loop = { .code = soft_kernel_code(l->kernel, l->variant),
+                               .block = &w->block,
+                               .stopping = &t->account->stopping,
+                               .next = first,
+                               .end = first + count };
+
+    soft_worker_serve(w, t->account);
+    if (!block_prepare(w, l, loop.code)) {
+        dev_work_fail(l->op.queue->work, DEV_LAUNCH_OUT_OF_RESOURCES, 0, "no memory for a kernel's blocks");
+        return false;
+    }
+    int signal = soft_worker_guarded(w, blocks_run, &loop);
+    if (GM_LIKELY(signal == 0 && loop.outcome == SOFT_DONE))
+        return true;
+    if (signal != DEV_GUARD_INTERRUPT || !atomic_load_explicit(&t->account->stopping, memory_order_relaxed))
+        launch_fault(l, w, signal, loop.outcome);
+    return false;
+}
+
+static void launch_done(struct soft_task *t)
+{
+    struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
+    atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
+    dev_work_finish(l->op.queue->work, &l->op);
+}
+
+static const struct soft_task_ops launch_task_ops = { .run = launch_run, .done = launch_done, .limited = true };
+
+bool soft_launch_start(struct dev_op *op)
+{
+    struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
+    l->began_ns = gm_now_ns();
+    return soft_task_submit(op->queue->work->client->dev->sched, &l->task);
+}
+
+struct dev_op *soft_launch_op(struct soft_task *t)
+{
+    return t->ops == &launch_task_ops ? &GM_CONTAINER_OF(t, struct launch, task)->op : NULL;
+}
+
+void soft_launch_release(struct dev_op *op)
+{
+    struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
+    soft_module_unref(l->kernel->module);
+    free(l);
+}
+
+/* --- submission ------------------------------------------------------------------------------------------------ */
+
+/* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
+static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, uint64_t threads, int *result)
+{
+    *result = DEV_INVALID_VALUE;
+    if (threads == 0 || l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0)
+        return "empty grid or block";
+    if (l->grid[0] > DEV_GRID_X || l->grid[1] > DEV_GRID_YZ || l->grid[2] > DEV_GRID_YZ)
+        return "grid too large";
+    if (l->block[0] > DEV_BLOCK_XY || l->block[1] > DEV_BLOCK_XY || l->block[2] > DEV_BLOCK_Z)
+        return "block too large";
+    if (l->params_size < k->param_bytes)
+        return "too few parameter bytes";
+    if (k->reqntid[0] && memcmp(k->reqntid, l->block, sizeof(k->reqntid)) != 0)
+        return "block size is not the one the kernel requires";
+    *result = DEV_LAUNCH_OUT_OF_RESOURCES;
+    if (threads > k->max_threads)
+        return "more threads per block than the kernel allows";
+    if ((uint64_t)k->shared_dynamic + l->shared_bytes > DEV_SHARED_OPTIN_BYTES)
+        return "more shared memory than there is";
+    uint32_t local = GM_MAX(k->local_bytes, k->interpreter->local_bytes);
+    if ((uint64_t)local * threads > LOCAL_MOST)
+        return "more local memory than there is";
+    return NULL;
+}
+
+static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const char *kernel, const char *why)
+{
+    char text[200];
+    snprintf(text, sizeof(text), "launch of %.100s refused: %s", kernel, why);
+    dev_work_fail(q->work, result, 0, text);
+    return dev_queue_mark(q, seq);
+}
+
+int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
+{
+    struct dev_module *m = l->module;
+    if (l->function >= m->kernel_count)
+        return launch_wrong(q, seq, DEV_INVALID_HANDLE, "a function", "there is no such function");
+
+    struct soft_kernel *k = &m->kernels[l->function];
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1];
+    threads = threads > DEV_BLOCK_THREADS ? UINT32_MAX : threads * l->block[2];
+    int result;
+    const char *why = refusal(k, l, threads, &result);
+    if (why)
+        return launch_wrong(q, seq, result, k->name, why);
+
+    struct launch *n = calloc(1, sizeof(*n) + l->params_size + PARAM_SLACK);
+    if (!n)
+        return DEV_OUT_OF_MEMORY;
+    n->kernel = k;
+    n->variant = soft_kernel_variant(k, l->block);
+    memcpy(n->grid, l->grid, sizeof(n->grid));
+    memcpy(n->block, l->block, sizeof(n->block));
+    n->threads = (uint32_t)threads;
+    n->dynamic_bytes = l->shared_bytes;
+    n->shared_bytes =
+        l->shared_bytes ? k->shared_dynamic + l->shared_bytes : GM_MAX(k->shared_static, k->shared_dynamic);
+    if (l->params_size)
+        memcpy(n->params, l->params, l->params_size);
+    n->task.ops = &launch_task_ops;
+    n->task.account = &q->work->client->account;
+    n->task.count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    n->task.priority = q->priority;
+    n->task.block_ns = atomic_load_explicit(&k->block_ns, memory_order_relaxed);
+    soft_module_ref(m);
+    return dev_queue_launch(q, seq, &n->op);
+}

@@ -1,0 +1,244 @@
+/*
+ * The grant loop. Blocks are taken in chunks, because a grab per block costs cheap kernels more than half of their
+ * speed (two threads on one counter, and neighbours in memory on different processors): a chunk is about as many
+ * blocks as fit into half of what is left of the quantum, and never more than a fair part of what is left of the task,
+ * so that the workers finish together.
+ *
+ * Time is charged as processor time where a grant is long enough to pay for asking (the clock costs a system call):
+ * a worker that the operating system had put aside does not make its client poorer.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "device/soft/exec/sched_impl.h"
+
+#define SPIN_NS       20000u  /* looking for work before sleeping */
+#define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
+#define STACK_BYTES   (1u << 20)
+#define TIMERSLACK_NS 1000u
+
+bool soft_scratch_reserve(struct soft_scratch *m, size_t size)
+{
+    if (GM_LIKELY(size <= m->size))
+        return true;
+    size_t bytes = (size + 0xffff) & ~(size_t)0xffff;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return false;
+    if (m->data)
+        munmap(m->data, m->size);
+    m->data = p;
+    m->size = bytes;
+    m->dirty = 0;
+    return true;
+}
+
+static void scratch_wipe(struct soft_scratch *m)
+{
+    if (m->dirty)
+        memset(m->data, 0, m->dirty);
+    m->dirty = 0;
+}
+
+static void scratch_free(struct soft_scratch *m)
+{
+    if (m->data)
+        munmap(m->data, m->size);
+}
+
+void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
+{
+    if (w->last == a)
+        return;
+    scratch_wipe(&w->shared);
+    scratch_wipe(&w->local);
+    w->last = a;
+}
+
+int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg)
+{
+    return dev_guard_call(&w->guard, fn, arg);
+}
+
+/* How many blocks to take now. */
+static uint64_t chunk_size(const struct soft_sched *s, const struct soft_task *t, uint64_t left_ns)
+{
+    uint64_t taken = atomic_load_explicit(&t->next, memory_order_relaxed);
+    uint64_t remaining = taken < t->count ? t->count - taken : 1;
+    uint32_t block_ns = soft_task_block_ns(t);
+    uint64_t chunk = block_ns ? left_ns / 2 / block_ns : 1;
+    chunk = GM_MIN(chunk, remaining / (2 * (uint64_t)s->slots));
+    return GM_MAX(chunk, (uint64_t)1);
+}
+
+/* Runs blocks of the task until the quantum is over or somebody more urgent than the client's `priority` waits. False:
+ * the task failed. */
+static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint64_t began_ns)
+{
+    struct soft_sched *s = w->sched;
+    struct soft_account *a = t->account;
+    uint64_t end_ns = began_ns + SOFT_QUANTUM_NS;
+    uint64_t now_ns = began_ns;
+    bool good = true;
+
+    w->guard.interrupt = &w->interrupt;
+    while (good && now_ns < end_ns) {
+        uint64_t chunk = chunk_size(s, t, end_ns - now_ns);
+        uint64_t first = atomic_fetch_add_explicit(&t->next, chunk, memory_order_relaxed);
+        if (first >= t->count)
+            break;
+        chunk = GM_MIN(chunk, t->count - first);
+        atomic_store_explicit(&w->chunk_began_ns, now_ns, memory_order_relaxed);
+        good = t->ops->run(t, w, first, chunk);
+        uint64_t then_ns = now_ns;
+        now_ns = gm_now_ns();
+        uint64_t each_ns = GM_MIN((now_ns - then_ns) / chunk, (uint64_t)INT_MAX);
+        atomic_store_explicit(&t->block_ns, (uint32_t)each_ns + 1, memory_order_relaxed);
+        if (atomic_load_explicit(&s->urgent, memory_order_relaxed) < priority ||
+            atomic_load_explicit(&a->urgent, memory_order_relaxed) < t->priority ||
+            atomic_load_explicit(&a->stopping, memory_order_relaxed))
+            break;
+    }
+    atomic_store_explicit(&w->chunk_began_ns, 0, memory_order_relaxed);
+    return good;
+}
+
+/* With the lock held. Gives it up meanwhile. */
+static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_ns)
+{
+    struct soft_sched *s = w->sched;
+    struct soft_account *a = t->account;
+    uint64_t expected_ns = soft_task_block_ns(t);
+
+    bool measured = w->cpu_ns != 0 || expected_ns == 0 || expected_ns * t->count > CPU_CLOCK_NS;
+    uint64_t cpu_ns = !measured ? 0 : w->cpu_ns ? w->cpu_ns : gm_thread_cpu_ns();
+
+    soft_sched_begin(s, t);
+    int priority = a->priority;
+    w->account = a;
+    w->task = t;
+    w->cpu_began_ns = cpu_ns;
+    w->charged_ns = 0;
+    if (s->block_timeout_ns || (s->idle == 0 && !gm_list_empty(&s->accounts)))
+        soft_supervisor_call(s); /* somebody may be waiting for this grant to end */
+    pthread_mutex_unlock(&s->lock);
+
+    bool good = grant(w, t, priority, now_ns);
+    uint64_t used_ns = gm_now_ns() - now_ns;
+    w->cpu_ns = 0;
+    if (measured && used_ns > CPU_CLOCK_NS / 4) {
+        w->cpu_ns = gm_thread_cpu_ns();
+        used_ns = w->cpu_ns - cpu_ns;
+    }
+
+    pthread_mutex_lock(&s->lock);
+    w->account = NULL;
+    w->task = NULL;
+    atomic_store_explicit(&w->interrupt, false, memory_order_relaxed);
+    atomic_store_explicit(&w->timed_out, false, memory_order_relaxed);
+    used_ns -= GM_MIN(used_ns, w->charged_ns);
+    if (soft_sched_end(s, t, used_ns, !good)) {
+        pthread_mutex_unlock(&s->lock);
+        t->ops->done(t);
+        pthread_mutex_lock(&s->lock);
+        soft_sched_retire(s, a);
+    }
+}
+
+/* Nothing to do: looks at the bell for a while, then sleeps. One worker at a time does the looking, more would take
+ * processors from those who make the work. With the lock held. */
+static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool fresh)
+{
+    struct soft_sched *s = w->sched;
+    uint32_t bell = atomic_load_explicit(&s->bell, memory_order_relaxed);
+
+    w->cpu_ns = 0;
+    if (fresh && !s->spinning) {
+        uint64_t end_ns = now_ns + SPIN_NS;
+        if (again_ns && again_ns < end_ns)
+            end_ns = again_ns;
+        s->spinning = true;
+        pthread_mutex_unlock(&s->lock);
+        while (atomic_load_explicit(&s->bell, memory_order_acquire) == bell && gm_now_ns() < end_ns)
+            for (int i = 0; i < 16; i++)
+                gm_cpu_relax();
+        pthread_mutex_lock(&s->lock);
+        s->spinning = false;
+        return;
+    }
+    s->idle++;
+    if (again_ns) {
+        const struct timespec until = { .tv_sec = (time_t)(again_ns / GM_NS_PER_S),
+                                        .tv_nsec = (long)(again_ns % GM_NS_PER_S) };
+        pthread_cond_timedwait(&s->work, &s->lock, &until);
+    } else {
+        pthread_cond_wait(&s->work, &s->lock);
+    }
+    s->idle--;
+}
+
+static void *worker_main(void *arg)
+{
+    struct soft_worker *w = arg;
+    struct soft_sched *s = w->sched;
+    bool fresh = false; /* has worked since it last slept */
+
+    prctl(PR_SET_NAME, "gmux-worker");
+    prctl(PR_SET_TIMERSLACK, TIMERSLACK_NS, 0, 0, 0);
+    bool ready = dev_guard_thread_begin() == 0;
+    pthread_mutex_lock(&s->lock);
+    while (ready && !s->quit && !w->lent) {
+        uint64_t now_ns = gm_now_ns(), again_ns;
+        struct soft_task *t = soft_sched_pick(s, now_ns, &again_ns);
+        if (t) {
+            serve_one(w, t, now_ns);
+            fresh = true;
+        } else {
+            bool spun = fresh && !s->spinning;
+            rest(w, now_ns, again_ns, fresh);
+            fresh = fresh && !spun;
+        }
+    }
+    gm_list_remove(&w->link);
+    s->threads--;
+    s->active -= !w->lent;
+    pthread_cond_signal(&s->ended);
+    pthread_mutex_unlock(&s->lock);
+    dev_guard_thread_end();
+    scratch_free(&w->shared);
+    scratch_free(&w->local);
+    scratch_free(&w->save);
+    free(w);
+    return NULL;
+}
+
+int soft_worker_start(struct soft_sched *s)
+{
+    pthread_attr_t attr;
+    struct soft_worker *w = calloc(1, sizeof(*w));
+    if (!w)
+        return -ENOMEM;
+    w->sched = s;
+    int r = pthread_attr_init(&attr);
+    if (r != 0) {
+        free(w);
+        return -r;
+    }
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    r = pthread_create(&w->thread, &attr, worker_main, w);
+    pthread_attr_destroy(&attr);
+    if (r != 0) {
+        free(w);
+        return -r;
+    }
+    gm_list_append(&s->workers, &w->link);
+    s->threads++;
+    s->active++;
+    return 0;
+}

@@ -1,0 +1,51 @@
+/*
+ * A worker thread of the block scheduler: its grant loop, and what a block needs of it (guard, struct soft_block,
+ * shared and local memory).
+ */
+#ifndef GMUX_SOFT_EXEC_WORKER_H
+#define GMUX_SOFT_EXEC_WORKER_H
+
+#include "device/guard.h"
+#include "device/soft/exec/code.h"
+#include "device/soft/exec/sched.h"
+
+/* Memory that grows to what was needed and is kept for the next block. */
+struct soft_scratch {
+    uint8_t *data;
+    size_t size;
+    size_t dirty; /* bytes that the last client may have left something in */
+};
+
+struct soft_worker {
+    struct soft_sched *sched;
+    struct gm_list link; /* in sched->workers; the scheduler's lock */
+    pthread_t thread;
+    struct dev_guard guard;
+    struct soft_block block;
+    struct soft_scratch shared, local, save;
+    const struct soft_account *last; /* whose data the scratch memory holds */
+    uint64_t cpu_ns;                 /* processor time at the end of the last grant, 0: not known */
+    /* under the scheduler's lock */
+    struct soft_account *account; /* of the grant being run, or NULL */
+    struct soft_task *task;
+    bool lent;             /* another thread has taken this one's place: it ends after its grant */
+    uint64_t cpu_began_ns; /* of the grant, 0: not known */
+    uint64_t charged_ns;   /* of the grant, charged already */
+    /* written by the worker, read by the supervisor */
+    _Atomic uint64_t chunk_began_ns; /* 0: not in a block */
+    /* set by the supervisor, cleared at the end of the grant */
+    _Atomic bool interrupt; /* the guard heeds interrupts */
+    _Atomic bool timed_out; /* .. because the block has taken too long */
+};
+
+/* Starts the thread. 0 or -errno. With the scheduler's lock held. */
+GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
+
+/* Makes room in one of the scratch memories, zeroed when it grows. False: no memory. */
+GM_MUST_CHECK bool soft_scratch_reserve(struct soft_scratch *m, size_t size);
+/* To be called before a task's blocks are run: what an earlier client left is wiped. */
+void soft_worker_serve(struct soft_worker *w, const struct soft_account *a);
+/* Runs fn(arg) inside the worker's guard; interruptible. 0 or the signal. */
+int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg);
+
+#endif

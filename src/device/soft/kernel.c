@@ -1,0 +1,78 @@
+/*
+ * Tiers. The interpreter is there from the start, so that a launch never waits for a compiler. At a kernel's first
+ * launch with a block size its compiled form is taken from the cache on disk (0.1 ms) or ordered from gmux-jit; the
+ * blocks of a running launch go over to it as soon as it arrives. Codes live as long as their kernel: nobody has to
+ * know who still runs the old one.
+ */
+#include "device/soft/kernel.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "device/soft/loader/compiler.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
+
+static void compiled(void *arg, struct soft_code *code, bool unsupported, const char *reason)
+{
+    struct soft_variant *v = arg;
+    struct soft_kernel *k = v->kernel;
+    if (code)
+        gm_debug(&topic, "kernel %s: compiled for blocks of %ux%ux%u", k->name, v->ntid[0], v->ntid[1], v->ntid[2]);
+    else
+        gm_info(&topic, "kernel %s stays in the interpreter: %s", k->name, reason);
+    atomic_store_explicit(&v->code, code, memory_order_release);
+    soft_module_unref(k->module);
+}
+
+static void variant_order(struct soft_variant *v)
+{
+    struct soft_kernel *k = v->kernel;
+    struct dev_module *m = k->module;
+    struct soft_compiler *compiler = m->client->dev->compiler;
+    struct soft_job job = { .text = m->text, .text_size = m->text_size, .entry = k->name };
+
+    if (!compiler || !m->text)
+        return;
+    memcpy(job.options.ntid, v->ntid, sizeof(job.options.ntid));
+    struct soft_code *code = soft_compiler_lookup(compiler, &job);
+    if (code) {
+        atomic_store_explicit(&v->code, code, memory_order_release);
+        return;
+    }
+    soft_module_ref(m);
+    int r = soft_compiler_submit(compiler, &job, compiled, v);
+    if (r < 0) {
+        gm_debug(&topic, "kernel %s is not compiled: %s", k->name, strerror(-r));
+        soft_module_unref(m);
+    }
+}
+
+struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t ntid[3])
+{
+    static const uint32_t any[3];
+    for (uint32_t i = 0; i < k->variant_count; i++) {
+        struct soft_variant *v = &k->variants[i];
+        if (memcmp(v->ntid, ntid, sizeof(v->ntid)) == 0 || memcmp(v->ntid, any, sizeof(any)) == 0)
+            return v;
+    }
+    struct soft_variant *v = &k->variants[k->variant_count++];
+    v->kernel = k;
+    if (k->variant_count < SOFT_VARIANTS)
+        memcpy(v->ntid, ntid, sizeof(v->ntid));
+    variant_order(v);
+    return v;
+}
+
+static void code_destroy(struct soft_code *code)
+{
+    if (code && code->destroy)
+        code->destroy(code);
+}
+
+void soft_kernel_finish(struct soft_kernel *k)
+{
+    for (uint32_t i = 0; i < k->variant_count; i++)
+        code_destroy(atomic_load_explicit(&k->variants[i].code, memory_order_acquire));
+    code_destroy(k->interpreter);
+}

@@ -1,0 +1,255 @@
+/*
+ * Modules: PTX text is parsed, every entry gets its interpreter code, and the client is told names, parameter layouts
+ * and globals. Nothing is compiled before it is launched. Once a module has its place in memory its parsed form is not
+ * needed any more; what stays of an idle client's module is the text and the interpreter's code.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/attributes.h"
+#include "device/guard.h"
+#include "device/modinfo.h"
+#include "device/soft/image.h"
+#include "device/soft/interp/interp.h"
+#include "device/soft/ir/ir.h"
+#include "device/soft/kernel.h"
+#include "device/soft/ptx/ptx.h"
+
+#define GLOBALS_ALIGN      256u
+#define FUNCTION_REGISTERS 32u /* what occupancy is computed from; nothing here depends on registers */
+
+struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels)
+{
+    struct dev_module *m = calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    m->kernels = calloc(GM_MAX(kernels, 1u), sizeof(*m->kernels));
+    if (!m->kernels) {
+        free(m);
+        return NULL;
+    }
+    m->client = c;
+    m->kernel_count = kernels;
+    atomic_init(&m->refs, 1);
+    for (uint32_t i = 0; i < kernels; i++)
+        m->kernels[i].module = m;
+    gm_list_append(&c->modules, &m->link);
+    return m;
+}
+
+void soft_module_ref(struct dev_module *m)
+{
+    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+}
+
+void soft_module_unref(struct dev_module *m)
+{
+    if (atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; i < m->kernel_count; i++)
+        soft_kernel_finish(&m->kernels[i]);
+    ir_module_destroy(m->ir);
+    free(m->kernels);
+    free(m->globals);
+    free(m->info);
+    free(m->names);
+    free(m->text);
+    free(m);
+}
+
+void soft_module_unload(struct dev_module *m)
+{
+    if (!m)
+        return;
+    gm_list_remove(&m->link);
+    soft_module_unref(m);
+}
+
+/* --- loading --------------------------------------------------------------------------------------------------- */
+
+static uint32_t volume(const uint32_t n[3])
+{
+    uint64_t v = (uint64_t)n[0] * GM_MAX(n[1], 1u);
+    v = v > DEV_BLOCK_THREADS ? v : v * GM_MAX(n[2], 1u);
+    return v == 0 || v > DEV_BLOCK_THREADS ? DEV_BLOCK_THREADS : (uint32_t)v;
+}
+
+/* Fills a kernel's facts and tells the client about them. */
+static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn,
+                            struct dev_modinfo *info)
+{
+    struct dev_param params[IR_MAX_PARAMS];
+
+    k->param_bytes = fn->param_bytes;
+    k->max_threads = fn->reqntid[0] ? volume(fn->reqntid) : fn->maxntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;
+    k->shared_static = fn->shared_static;
+    k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;
+    k->local_bytes = fn->local_bytes;
+    for (int i = 0; i < 3; i++)
+        k->reqntid[i] = fn->reqntid[0] ? GM_MAX(fn->reqntid[i], 1u) : 0;
+
+    uint32_t count = GM_MIN(fn->param_count, (uint32_t)IR_MAX_PARAMS);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ir_symbol *s = &ir->symbols[ir->params[fn->param_first + i].symbol];
+        params[i] = (struct dev_param) { .offset = (uint32_t)s->offset, .size = (uint32_t)s->size };
+    }
+    const struct wire_function_info f = {
+        .name = k->name,
+        .param_bytes = fn->param_bytes,
+        .max_threads = k->max_threads,
+        .registers = FUNCTION_REGISTERS,
+        .shared_bytes = fn->shared_static,
+        .local_bytes = fn->local_bytes,
+        .ptx_version = ir->target,
+        .binary_version = DEV_CAPABILITY,
+    };
+    dev_modinfo_function(info, &f, params, count);
+}
+
+/* One kernel for each entry. */
+static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *why, size_t why_size)
+{
+    const struct ir_module *ir = m->ir;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < ir->fn_count; i++) {
+        if (!ir->fns[i].is_entry)
+            continue;
+        struct soft_kernel *k = &m->kernels[n++];
+        k->name = m->names + ir->fns[i].name;
+        kernel_describe(k, ir, &ir->fns[i], info);
+        k->interpreter = interp_code_create(ir, i, why, why_size);
+        if (!k->interpreter)
+            return DEV_INVALID_PTX;
+    }
+    return DEV_SUCCESS;
+}
+
+/* Module-scope variables one after the other; m->globals holds their offsets until the module is placed. */
+static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
+{
+    const struct ir_module *ir = m->ir;
+    m->globals = calloc(GM_MAX(ir->symbol_count, 1u), sizeof(*m->globals));
+    if (!m->globals)
+        return DEV_OUT_OF_MEMORY;
+    m->globals_align = GLOBALS_ALIGN;
+    for (uint32_t i = 0; i < ir->symbol_count; i++) {
+        const struct ir_symbol *s = &ir->symbols[i];
+        if (!ir_symbol_is_placed(ir, i))
+            continue;
+        uint64_t end;
+        if (!gm_align_up(m->globals_size, GM_MAX(s->align, 1u), &m->globals[i]) ||
+            __builtin_add_overflow(m->globals[i], s->size, &end))
+            return DEV_OUT_OF_MEMORY;
+        m->globals_size = end;
+        m->globals_align = GM_MAX(m->globals_align, s->align);
+        if (s->fn != IR_NONE)
+            continue;
+        const struct wire_global_info g = {
+            .name = m->names + s->name,
+            .offset = m->globals[i],
+            .size = s->size,
+            .is_const = s->space == IR_SPACE_CONST,
+        };
+        dev_modinfo_global(info, &g);
+    }
+    return DEV_SUCCESS;
+}
+
+static int text_parse(struct dev_client *c, const struct soft_text *text, struct dev_module **out, char *why,
+                      size_t why_size)
+{
+    struct ir_module *ir = NULL;
+    struct ptx_error error = { 0 };
+    uint32_t kernels = 0;
+    int r = ptx_parse(text->data, text->size, &ir, &error);
+    if (r < 0) {
+        snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
+        return r == -ENOMEM ? DEV_OUT_OF_MEMORY : DEV_INVALID_PTX;
+    }
+    for (uint32_t i = 0; i < ir->fn_count; i++)
+        kernels += ir->fns[i].is_entry;
+    struct dev_module *m = soft_module_create(c, kernels);
+    if (!m) {
+        ir_module_destroy(ir);
+        return DEV_OUT_OF_MEMORY;
+    }
+    *out = m;
+    m->ir = ir;
+    m->text_size = text->size;
+    m->text = malloc(GM_MAX(text->size, (size_t)1));
+    m->names = malloc(GM_MAX(ir->strings_size, (uint64_t)1));
+    if (!m->text || !m->names)
+        return DEV_OUT_OF_MEMORY;
+    memcpy(m->text, text->data, text->size);
+    memcpy(m->names, ir->strings, ir->strings_size);
+    return DEV_SUCCESS;
+}
+
+int soft_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
+                     struct dev_module_info *info)
+{
+    struct soft_text text;
+    struct dev_modinfo collected;
+    struct dev_module *m = NULL;
+    char why[300] = "out of memory";
+
+    *out = NULL;
+    memset(info, 0, sizeof(*info));
+    dev_modinfo_init(&collected);
+    int r = soft_image_text(image, size, kind, &text, why, sizeof(why));
+    if (r == DEV_SUCCESS)
+        r = text_parse(c, &text, &m, why, sizeof(why));
+    if (r == DEV_SUCCESS)
+        r = kernels_make(m, &collected, why, sizeof(why));
+    if (r == DEV_SUCCESS)
+        r = globals_lay_out(m, &collected);
+    if (r == DEV_SUCCESS)
+        r = dev_modinfo_finish(&collected, m->ir->version, m->ir->target, m->globals_size, m->globals_align, info);
+    else
+        dev_modinfo_drop(&collected);
+    if (r != DEV_SUCCESS) {
+        info->log = strdup(why);
+        soft_module_unload(m);
+        return r;
+    }
+    m->info = (void *)(uintptr_t)info->info.data;
+    *out = m;
+    return DEV_SUCCESS;
+}
+
+/* --- placing --------------------------------------------------------------------------------------------------- */
+
+static void globals_write(void *arg)
+{
+    const struct dev_module *m = arg;
+    const struct ir_module *ir = m->ir;
+    for (uint32_t i = 0; i < ir->symbol_count; i++) {
+        const struct ir_symbol *s = &ir->symbols[i];
+        if (ir_symbol_is_placed(ir, i) && s->init_size)
+            memcpy((void *)(uintptr_t)m->globals[i], ir->init_bytes + s->init, s->init_size);
+    }
+    for (uint32_t i = 0; i < ir->reloc_count; i++) {
+        const struct ir_reloc *r = &ir->relocs[i];
+        uint64_t value = m->globals[r->target] + (uint64_t)r->addend;
+        memcpy((void *)(uintptr_t)(m->globals[r->symbol] + r->offset), &value, r->size);
+    }
+}
+
+int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
+{
+    struct dev_guard g = { 0 };
+    if (!m->ir)
+        return DEV_INVALID_VALUE; /* placed already */
+    if (m->globals_size && !dev_window_holds(&m->client->window, globals_address, m->globals_size))
+        return DEV_INVALID_VALUE;
+    for (uint32_t i = 0; i < m->ir->symbol_count; i++)
+        if (ir_symbol_is_placed(m->ir, i))
+            m->globals[i] += globals_address;
+    if (initialise && m->globals_size && dev_guard_call(&g, globals_write, m) != 0)
+        return DEV_INVALID_VALUE;
+    ir_module_destroy(m->ir);
+    m->ir = NULL;
+    return DEV_SUCCESS;
+}

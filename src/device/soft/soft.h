@@ -1,0 +1,51 @@
+/*
+ * The software device's own view of the objects behind device.h.
+ */
+#ifndef GMUX_SOFT_SOFT_H
+#define GMUX_SOFT_SOFT_H
+
+#include "device/queue.h"
+#include "device/soft/exec/helpers.h"
+#include "device/soft/exec/sched.h"
+#include "device/window.h"
+
+struct soft_compiler;
+struct soft_kernel;
+
+struct dev {
+    struct dev_info info;
+    struct dev_events events;
+    struct soft_sched *sched;
+    struct soft_compiler *compiler; /* NULL: interpreter only */
+};
+
+struct dev_client {
+    struct dev *dev;
+    struct dev_window window;
+    struct dev_work work;
+    struct soft_account account;
+    struct soft_helpers helpers;
+    struct gm_list modules; /* main thread */
+};
+
+/* Main thread, but for `refs`: one for the client's list, one for each launch that has not ended. */
+struct dev_module {
+    struct gm_list link;
+    struct dev_client *client;
+    _Atomic uint32_t refs;
+    uint32_t kernel_count;
+    struct soft_kernel *kernels;
+    uint64_t *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */
+    uint64_t globals_size;
+    uint64_t globals_align;
+    char *names; /* what the kernels' names point into */
+    char *text;  /* the PTX, for the compiler */
+    size_t text_size;
+    void *info;           /* encoded wire_module_info */
+    struct ir_module *ir; /* until the module is placed */
+};
+
+/* The one symbol of gmux-dev-soft.so. */
+GM_EXPORT extern const struct dev_ops gmux_device;
+
+#endif
