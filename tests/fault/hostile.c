@@ -1,0 +1,362 @@
+/*
+ * Clients that send nonsense, on the socket and in the ring, and clients that want too much. Each is dropped or gets
+ * its error; a neighbour's results stay right, and nothing stays behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "raw.h"
+#include "sample.h"
+#include "transport/memfd.h"
+
+static struct raw_server server;
+static struct raw_client neighbour;
+static uint64_t neighbours_memory;
+static uint32_t next_pid = 1000;
+static uint32_t state = 12345;
+static uint8_t buffer[WIRE_PACKET_MAX];
+
+static uint32_t next(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static void check_neighbour(void)
+{
+    static uint32_t value = 1;
+    uint64_t seq = raw_fill(&neighbour, 0, neighbours_memory, ++value, 1024);
+    RAW_CHECK(raw_wait(&neighbour, 0, seq) == 0);
+    const uint32_t *p = (const uint32_t *)(uintptr_t)neighbours_memory;
+    for (unsigned i = 0; i < 1024; i++)
+        RAW_CHECK(p[i] == value);
+}
+
+static void open_client(struct raw_client *c)
+{
+    raw_client_open(c, raw_server_connect(&server, next_pid++));
+}
+
+static void send_bytes(struct raw_client *c, size_t size)
+{
+    const struct wire_enc e = { .data = buffer, .size = size, .capacity = size };
+    const int fd = 0;
+    int r = tp_send(c->fd, &e, &fd, next() % 4 == 0);
+    RAW_CHECK(r == 0 || r == -EPIPE || r == -ECONNRESET);
+}
+
+static void random_packets(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 300; i++) {
+        open_client(&c);
+        for (unsigned k = 0; k < 1 + i % 3; k++) {
+            size_t size = 1 + next() % (i % 10 == 0 ? 4096 : 64);
+            for (size_t b = 0; b < size; b++)
+                buffer[b] = (uint8_t)next();
+            send_bytes(&c, size);
+        }
+        raw_client_close(&c);
+    }
+    check_neighbour();
+}
+
+/* Right in all but a few bits. */
+static void changed_packets(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 600; i++) {
+        const struct sample *s = &samples[next() % samples_count];
+        const struct wire_message_info *info = wire_message_info(s->type);
+        if (!info || info->sender != WIRE_CLIENT || info->receiver != WIRE_SERVER)
+            continue;
+        open_client(&c);
+        size_t size = sample_pack(s, (enum sample_variant)(next() % SAMPLE_VARIANTS), next(), buffer, sizeof(buffer));
+        for (unsigned k = 0; k < 1 + next() % 3; k++)
+            buffer[next() % size] ^= (uint8_t)(1u << next() % 8);
+        send_bytes(&c, size);
+        raw_client_close(&c);
+    }
+    check_neighbour();
+}
+
+/* Asks and never listens: the server stops reading, and keeps serving others. */
+static void deaf_client(void)
+{
+    static struct raw_client c;
+    struct wire_enc e;
+    unsigned sent = 0;
+    int r = 0;
+    open_client(&c);
+    RAW_CHECK(fcntl(c.fd, F_SETFL, O_NONBLOCK) == 0);
+    uint64_t before = raw_private_bytes(server.pid);
+    for (unsigned patience = 0; patience < 20 && sent < 1000000;) {
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_memory_info(&e, ++c.serial, &(struct wire_memory_info) { 0 });
+        r = tp_send(c.fd, &e, NULL, 0);
+        if (r == 0) {
+            sent++;
+            patience = 0;
+            continue;
+        }
+        if (r != -EAGAIN)
+            break; /* it was dropped */
+        check_neighbour();
+        raw_server_charged(&server); /* it has had a turn */
+        patience++;
+    }
+    RAW_CHECK(sent < 1000000);
+    RAW_CHECK(raw_private_bytes(server.pid) < before + (4u << 20));
+    check_neighbour();
+    raw_client_close(&c);
+}
+
+static void random_ring(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 150; i++) {
+        open_client(&c);
+        struct tp_ring_shared *s = &c.shared.control->ring;
+        uint8_t *data = c.shared.ring_data;
+        for (size_t b = 0; b < 16384; b++)
+            data[b] = (uint8_t)(i % 2 ? next() : next() % 12 == 0);
+        atomic_store(&s->tail, i % 3 ? next() % 16384 : next());
+        tp_ring_kick(s);
+        if (atomic_load(&s->tail) != 0) {
+            RAW_CHECK(raw_wait(&c, next() % TP_STREAMS, 1u << 30) > 0);
+            RAW_CHECK(raw_error(&c) != 0);
+        }
+        raw_client_close(&c);
+    }
+    check_neighbour();
+}
+
+/* Records that are well formed and mean nothing good: addresses, sizes, streams and modules at random. */
+static void random_records(void)
+{
+    static struct raw_client c;
+    static union {
+        struct wire_record head;
+        uint64_t words[(WIRE_RECORD_MAX + 7) / 8];
+    } r;
+    for (unsigned i = 0; i < 200; i++) {
+        open_client(&c);
+        uint64_t address = raw_alloc(&c, 65536, WIRE_MEMORY_KIND_DEVICE, NULL);
+        for (unsigned k = 0; k < 200 && raw_error(&c) == 0; k++) {
+            const struct sample_record *kind = &sample_records[next() % sample_records_count];
+            for (size_t w = 3; w < GM_ARRAY_LEN(r.words); w++) {
+                uint32_t how = next() % 4;
+                r.words[w] = how == 0   ? next() % 4
+                             : how == 1 ? address + next() % 65536
+                                        : (uint64_t)next() << next() % 40;
+            }
+            size_t extra = kind->variable ? next() % (kind->variable + 1) : 0;
+            raw_post(&c, next() % 8, kind->op, &r, kind->fixed + extra, NULL, 0);
+        }
+        if (i % 10 == 0)
+            check_neighbour();
+        raw_client_close(&c);
+    }
+}
+
+/* Expects that one record fails its client with this error. */
+static void expect_failure(const char *what, int result, unsigned op, void *record, size_t size, uint32_t stream,
+                           int64_t skip)
+{
+    static struct raw_client c;
+    open_client(&c);
+    c.seq[stream % TP_STREAMS] += (uint64_t)skip;
+    struct wire_record *head = record;
+    *head = (struct wire_record) { .op = (uint16_t)op,
+                                   .size = (uint32_t)size,
+                                   .flags = head->flags,
+                                   .stream = stream,
+                                   .seq = c.seq[stream % TP_STREAMS] + 1 };
+    const struct tp_wait_policy policy = { .slice_ms = 50 };
+    RAW_CHECK(tp_ring_write(&c.ring, head, size, NULL, 0, &policy) == 0);
+    int got = raw_wait(&c, 0, UINT64_MAX - 1);
+    if (got != result)
+        fprintf(stderr, "%s: error %d instead of %d\n", what, got, result);
+    RAW_CHECK(got == result);
+    /* The session answers on, and with the error. */
+    int alloc;
+    RAW_CHECK(raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, &alloc) == 0);
+    RAW_CHECK(alloc == result);
+    raw_client_close(&c);
+}
+
+static void records_out_of_order(void)
+{
+    struct wire_rec_mark mark = { 0 };
+    struct wire_rec_wait wait = { 0 };
+    struct wire_rec_stamp stamp = { 0 };
+    struct wire_rec_launch launch = { .module = 5, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1 };
+    expect_failure("a gap", 1, WIRE_OP_MARK, &mark, sizeof(mark), 0, 1);
+    expect_failure("the past", 1, WIRE_OP_MARK, &mark, sizeof(mark), 0, -1);
+    expect_failure("stream number", 1, WIRE_OP_MARK, &mark, sizeof(mark), TP_STREAMS, 0);
+    expect_failure("stream number", 1, WIRE_OP_MARK, &mark, sizeof(mark), UINT32_MAX, 0);
+    mark.head.flags = 1;
+    expect_failure("flags", 1, WIRE_OP_MARK, &mark, sizeof(mark), 0, 0);
+    wait.other = 1;
+    wait.other_seq = 1;
+    expect_failure("wait for the future", 1, WIRE_OP_WAIT, &wait, sizeof(wait), 0, 0);
+    wait.other = 0;
+    expect_failure("wait for itself", 1, WIRE_OP_WAIT, &wait, sizeof(wait), 0, 0);
+    wait.other = TP_STREAMS;
+    wait.other_seq = 0;
+    expect_failure("wait for no stream", 1, WIRE_OP_WAIT, &wait, sizeof(wait), 0, 0);
+    stamp.event = TP_EVENTS;
+    expect_failure("stamp of no event", 1, WIRE_OP_STAMP, &stamp, sizeof(stamp), 0, 0);
+    expect_failure("launch of no module", 400, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
+    check_neighbour();
+}
+
+/* The flags and indices that are the executor's to write. */
+static void fiddled_flags(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 50; i++) {
+        open_client(&c);
+        struct tp_session_control *s = c.shared.control;
+        uint64_t address = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+        for (unsigned k = 0; k < 100; k++) {
+            raw_fill(&c, k % 3, address, k, 16);
+            atomic_store(&s->ring.consumer_sleeps, next() & 1);
+            atomic_store(&s->ring.producer_sleeps, next() & 1);
+            atomic_fetch_add(&s->ring.bell, next() % 3);
+            atomic_store(&c.shared.streams[k % 3].accepted, next());
+            atomic_store(&c.shared.streams[k % 3].arrived, next());
+            atomic_store(&c.shared.streams[k % 3].completed.value, next());
+            atomic_store(&c.shared.streams[k % 3].completed.sleepers, next());
+            if (k == 50)
+                atomic_store(&s->ring.head, next());
+        }
+        raw_client_close(&c); /* must not take a slice of seconds */
+    }
+    check_neighbour();
+}
+
+static void bad_images(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 4; i++) {
+        struct wire_enc e;
+        int fd;
+        open_client(&c);
+        if (i == 0) { /* not sealed */
+            fd = memfd_create("image", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+            RAW_CHECK(write(fd, "text", 5) == 5);
+        } else if (i == 1) { /* writable */
+            fd = tp_memfd_create("image", 5);
+        } else if (i == 2) { /* no memory at all */
+            fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        } else { /* shorter than it says */
+            fd = tp_memfd_from_bytes("image", "tex", 4);
+        }
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_module_load(&e, 1, &(struct wire_module_load) { .size = 5, .kind = WIRE_IMAGE_KIND_PTX });
+        RAW_CHECK(tp_send(c.fd, &e, &fd, 1) == 0);
+        RAW_CHECK(!raw_client_receive(&c));
+        close(fd);
+        raw_client_close(&c);
+    }
+    open_client(&c);
+    int result;
+    RAW_CHECK(raw_load(&c, "this is no PTX", &result) == 0 && result != 0);
+    RAW_CHECK(raw_load(&c, "", &result) == 0 && result != 0);
+    raw_client_close(&c);
+    check_neighbour();
+}
+
+/* A header that the client changes before the executor looks at it. */
+static void changed_header(void)
+{
+    static struct raw_client c;
+    for (unsigned i = 0; i < 40; i++) {
+        struct wire_enc e;
+        raw_client_wait_offer(&c, raw_server_connect(&server, next_pid++));
+        uint32_t word = next();
+        RAW_CHECK(pwrite(c.fds[0], &word, sizeof(word), (off_t)(i % 10) * 4) == sizeof(word));
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_session_ready(&e, 1, &(struct wire_session_ready) { 0 });
+        raw_client_ask(&c, &e, NULL, 0);
+        RAW_CHECK(c.packet->header.type == WIRE_STATUS);
+        raw_client_close(&c);
+    }
+    check_neighbour();
+}
+
+static void too_much(void)
+{
+    static struct raw_client c;
+    struct wire_enc e;
+    int result = 0;
+    open_client(&c);
+    uint64_t free_bytes = raw_memory_free(&c);
+    RAW_CHECK(raw_alloc(&c, UINT64_MAX, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 2);
+    RAW_CHECK(raw_alloc(&c, free_bytes + 4096, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 2);
+    RAW_CHECK(raw_alloc(&c, 0, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 1);
+    uint64_t most = raw_alloc(&c, free_bytes & ~4095ull, WIRE_MEMORY_KIND_DEVICE, &result);
+    RAW_CHECK(most != 0);
+    RAW_CHECK(raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, &result) == 0 && result == 2);
+    RAW_CHECK(raw_alloc(&c, 4096, WIRE_MEMORY_KIND_HOST, &result) != 0);
+    /* What was just freed can be had again, without waiting for the answer in between. */
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_memory_free(&e, 0, &(struct wire_memory_free) { .address = most });
+    RAW_CHECK(tp_send(c.fd, &e, NULL, 0) == 0);
+    most = raw_alloc(&c, free_bytes & ~4095ull, WIRE_MEMORY_KIND_DEVICE, &result);
+    RAW_CHECK(most != 0);
+    RAW_CHECK(raw_free(&c, most) == 0);
+    RAW_CHECK(raw_free(&c, most) == 1);
+    RAW_CHECK(raw_free(&c, 0) == 1);
+    unsigned small = 0;
+    while (raw_alloc(&c, 1, WIRE_MEMORY_KIND_DEVICE, &result) != 0)
+        small++;
+    RAW_CHECK(result == 2 && small > 1000 && small <= 65536);
+    unsigned large = 0;
+    raw_client_close(&c);
+    open_client(&c);
+    while (raw_alloc(&c, 300000, WIRE_MEMORY_KIND_DEVICE, &result) != 0)
+        large++;
+    RAW_CHECK(result == 2 && large > 1000 && large <= 4096);
+    raw_client_close(&c);
+    check_neighbour();
+}
+
+int main(void)
+{
+    raw_server_start(&server, "null");
+    raw_client_open(&neighbour, raw_server_connect(&server, 1));
+    neighbours_memory = raw_alloc(&neighbour, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    pid_t executor = raw_server_executor(&server);
+    raw_server_settle(&server, 1);
+    unsigned descriptors = raw_descriptors(server.pid);
+    unsigned executors = raw_descriptors(executor);
+
+    random_packets();
+    changed_packets();
+    deaf_client();
+    random_ring();
+    random_records();
+    records_out_of_order();
+    fiddled_flags();
+    bad_images();
+    changed_header();
+    too_much();
+
+    raw_server_settle(&server, 1);
+    RAW_CHECK(raw_server_executor(&server) == executor);
+    RAW_CHECK(raw_descriptors(server.pid) == descriptors);
+    RAW_CHECK(raw_descriptors(executor) == executors);
+    check_neighbour();
+    raw_client_close(&neighbour);
+    raw_server_drain(&server);
+    RAW_CHECK(raw_server_charged(&server) == 0);
+    raw_server_stop(&server);
+    return 0;
+}
