@@ -19,11 +19,14 @@
 
 /* A request that takes longer than this: the executor hangs, and is replaced. */
 #define REQUEST_BOUND_MS 60000u
-/* An executor that lived so long has not died of what killed the one before. */
-#define PEACE_NS     (5 * GM_NS_PER_S)
-#define PAUSE_MS     50u
-#define PAUSE_MAX_MS 5000u
-#define START_TRIES  3u
+/* An executor that had everything restored and lived so long has not died of what killed the one before. */
+#define PEACE_NS GM_NS_PER_S
+/* Deaths in a row are not counted beyond this while each executor at least had everything restored: whoever killed it
+ * has lost its session over it. */
+#define DEATHS_WITH_PROGRESS 3u
+#define PAUSE_MS             50u
+#define PAUSE_MAX_MS         5000u
+#define START_TRIES          3u
 /* From here on nobody new waits for the next start. */
 #define DEATHS_MAX 6u
 
@@ -176,6 +179,7 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
         result = m.result;
     }
     complete(r, result, load ? p : NULL);
+    x->restored |= gm_list_empty(&x->sent);
     watch_request(x);
     return NULL;
 }
@@ -291,6 +295,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     }
     srv_server_ready(s);
     send_waiting(x);
+    x->restored = gm_list_empty(&x->sent);
     return NULL;
 }
 
@@ -463,7 +468,6 @@ static void when_dead(struct srv_executor *x)
     if (x->process_alive || x->peer_alive)
         return;
     struct request *head = gm_list_empty(&x->sent) ? NULL : gm_list_entry(x->sent.next, struct request, link);
-    bool starting = x->state == SRV_EXECUTOR_STARTING;
     x->state = SRV_EXECUTOR_WAITING;
     uv_timer_stop(&x->timer);
     judge_sessions(x, head);
@@ -473,9 +477,10 @@ static void when_dead(struct srv_executor *x)
         srv_server_check_end(s);
         return;
     }
-    if (!starting && gm_now_ns() - x->started_ns > PEACE_NS)
+    if (x->restored && gm_now_ns() - x->started_ns > PEACE_NS)
         x->deaths = 0;
-    x->deaths++;
+    x->deaths = x->restored ? GM_MIN(x->deaths + 1, DEATHS_WITH_PROGRESS) : x->deaths + 1;
+    x->restored = false;
     if (!x->ready_once && x->deaths >= START_TRIES) {
         srv_server_failed(s, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
         return;

@@ -35,6 +35,7 @@ struct srv_executor {
     struct srv_peer peer;
     bool peer_alive;
     bool ready_once;
+    bool restored; /* this one has answered everything at least once */
     bool closing;
     uint64_t next_serial;
     struct gm_list sent;    /* unanswered, in order */

@@ -215,6 +215,20 @@ unsigned raw_descriptors(pid_t pid)
     return n;
 }
 
+bool raw_process_is_gone(pid_t pid)
+{
+    char path[64];
+    char text[512] = "";
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    GM_AUTO_FILE FILE *f = fopen(path, "re");
+    if (!f)
+        return true;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    text[n] = '\0';
+    const char *state = strrchr(text, ')');
+    return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
 uint64_t raw_private_bytes(pid_t pid)
 {
     char path[64];

@@ -66,7 +66,9 @@ int raw_server_connect(struct raw_server *s, uint32_t pid);
 uint64_t raw_server_charged(struct raw_server *s);
 pid_t raw_server_executor(struct raw_server *s);
 unsigned raw_descriptors(pid_t pid);
-/* Resident bytes of a process that it shares with nobody, and proportional ones. */
+/* Ended, whether or not anybody has waited for it. */
+bool raw_process_is_gone(pid_t pid);
+/* Resident bytes of a process that it shares with nobody. */
 uint64_t raw_private_bytes(pid_t pid);
 
 /* Takes the offered session: maps window and ring, says that it is ready. */
