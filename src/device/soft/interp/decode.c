@@ -246,11 +246,11 @@ struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, cha
     struct interp_builder b = {
         .m = m,
         .f = &m->fns[fn],
-        .vector = interp_vector_pick(),
         .p = &c->program,
         .why = why,
         .why_size = why_size,
     };
+    b.vector = interp_vector_pick(&b.scalar_only);
     bool ok = build(&b, fn) && !b.no_memory;
     if (!ok && b.no_memory)
         snprintf(why, why_size, "out of memory");

@@ -183,7 +183,8 @@ static uint8_t expected_result(const struct ir_instr *i)
 /* The vector handler that fits operands and destination, too. */
 static int vector_fitting(const struct interp_builder *b, const struct ir_instr *i)
 {
-    if (i->dst_count != 1 || i->dst[0] == IR_NONE || i->dst_pred != IR_NONE || i->boolop != IR_BOOL_NONE)
+    if (b->scalar_only || i->dst_count != 1 || i->dst[0] == IR_NONE || i->dst_pred != IR_NONE ||
+        i->boolop != IR_BOOL_NONE)
         return -1;
     if (register_width(b, i->dst[0]) != expected_result(i))
         return -1;
@@ -333,7 +334,8 @@ static bool emit_value(struct interp_builder *b, const struct ir_instr *i)
 
 static bool emit_unpack(struct interp_builder *b, const struct ir_instr *i)
 {
-    bool fits = i->dst_count == 2 && i->src[0].kind == IR_SRC_REG && register_width(b, i->src[0].index) == INTERP_W64;
+    bool fits = !b->scalar_only && i->dst_count == 2 && i->src[0].kind == IR_SRC_REG &&
+                register_width(b, i->src[0].index) == INTERP_W64;
     for (unsigned k = 0; fits && k < 2; k++)
         fits = i->dst[k] == IR_NONE || register_width(b, i->dst[k]) == INTERP_W32;
     if (!fits) {
@@ -350,8 +352,10 @@ static bool emit_unpack(struct interp_builder *b, const struct ir_instr *i)
 /* --- memory --- */
 
 /* The fast handler for an access, or -1. */
-static int vector_access(const struct interp_access *a)
+static int vector_access(const struct interp_builder *b, const struct interp_access *a)
 {
+    if (b->scalar_only)
+        return -1;
     bool shared = a->space == IR_SPACE_SHARED;
     if (!shared && (a->order != IR_ORDER_WEAK || a->space == IR_SPACE_LOCAL || a->space == IR_SPACE_PARAM))
         return -1;
@@ -422,7 +426,7 @@ static bool emit_access(struct interp_builder *b, const struct ir_instr *i)
             a.width[k] = register_width(b, i->dst[k]);
         }
     }
-    int handler = vector_access(&a);
+    int handler = vector_access(b, &a);
     interp_fn *run = handler >= 0 ? b->vector->run[handler] : a.is_load ? interp_load_slow : interp_store_slow;
     access_add(b, &a, run, INTERP_NOWHERE);
     return true;

@@ -136,10 +136,11 @@ int interp_vector_find(const struct ir_instr *i)
     return h;
 }
 
-const struct interp_vector *interp_vector_pick(void)
+const struct interp_vector *interp_vector_pick(bool *scalar_only)
 {
-#if defined(__x86_64__)
     const char *wish = getenv("GMUX_INTERP_ISA");
+    *scalar_only = wish && strcmp(wish, "scalar") == 0;
+#if defined(__x86_64__)
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -38,8 +38,9 @@ extern const struct interp_vector interp_vector_base;
 extern const struct interp_vector interp_vector_v3, interp_vector_v4;
 #endif
 
-/* The best of them for this CPU. GMUX_INTERP_ISA=base|v3|v4 picks a lower one, for tests. */
-const struct interp_vector *interp_vector_pick(void);
+/* The best of them for this CPU. For tests, GMUX_INTERP_ISA=base|v3|v4 picks a lower one, and =scalar asks for none
+ * to be used. */
+const struct interp_vector *interp_vector_pick(bool *scalar_only);
 
 /* The handler for an instruction all of whose operands have the width of its types, or -1. (select.c) */
 int interp_vector_find(const struct ir_instr *i);

@@ -1,0 +1,143 @@
+/*
+ * Random kernels in two ways, whose outputs must be equal bit for bit.
+ *
+ *     random_cases [--from=SEED] [--count=N] [--against=interp|jit] [--print] [-v]
+ *
+ * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector handlers that this
+ * CPU has with it, `jit` compiled code. --print writes the kernel of the first seed to standard output instead.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random_ptx.h"
+#include "soft.h"
+
+#define THREADS_MAX 256u
+
+struct memory {
+    uint32_t out[THREADS_MAX * RANDOM_WORDS_OUT];
+    uint32_t atoms[RANDOM_WORDS_ATOM];
+    enum ptx_fault fault;
+};
+
+static bool run_one(struct soft_bench *s, const struct random_kernel *k, enum soft_tier tier, const char *isa,
+                    struct memory *m, bool *unsupported, char *why, size_t why_size)
+{
+    uint8_t params[64];
+    size_t size = strlen(k->text);
+    setenv("GMUX_INTERP_ISA", isa, 1);
+    if (!soft_bench_place(s, k->text, size, "k", why, why_size))
+        return false;
+    struct soft_code *code = soft_bench_code(s, tier, k->text, size, "k", unsupported, why, why_size);
+    if (!code)
+        return false;
+    uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4), *out = soft_bench_alloc(s, sizeof(m->out)),
+             *atoms = soft_bench_alloc(s, sizeof(m->atoms));
+    uint32_t x = 12345;
+    for (uint32_t n = 0; n < RANDOM_WORDS_IN; n++)
+        in[n] = (x = x * 1664525u + 1013904223u) >> (n % 5 * 6);
+    memset(out, 0xa5, sizeof(m->out));
+    memset(atoms, 0x5a, sizeof(m->atoms));
+    memcpy(params + soft_bench_param(s, 0), &in, 8);
+    memcpy(params + soft_bench_param(s, 1), &out, 8);
+    memcpy(params + soft_bench_param(s, 2), &atoms, 8);
+    m->fault = soft_bench_launch(s, code, k->grid, k->block, 0, params, NULL, 0);
+    memcpy(m->out, out, sizeof(m->out));
+    memcpy(m->atoms, atoms, sizeof(m->atoms));
+    code->destroy(code);
+    return true;
+}
+
+static bool equal(const struct memory *a, const struct memory *b, char *why, size_t why_size)
+{
+    if (a->fault != PTX_FAULT_NONE || b->fault != PTX_FAULT_NONE) {
+        snprintf(why, why_size, "faults: %s, %s", ptx_fault_name[a->fault], ptx_fault_name[b->fault]);
+        return false;
+    }
+    for (size_t k = 0; k < GM_ARRAY_LEN(a->out); k++)
+        if (a->out[k] != b->out[k]) {
+            snprintf(why, why_size, "thread %zu word %zu: 0x%08x, 0x%08x", k / RANDOM_WORDS_OUT, k % RANDOM_WORDS_OUT,
+                     a->out[k], b->out[k]);
+            return false;
+        }
+    for (size_t k = 0; k < GM_ARRAY_LEN(a->atoms); k++)
+        if (a->atoms[k] != b->atoms[k]) {
+            snprintf(why, why_size, "atomic word %zu: 0x%08x, 0x%08x", k, a->atoms[k], b->atoms[k]);
+            return false;
+        }
+    return true;
+}
+
+/* One seed. Prints what is wrong. 0 equal, 1 different, 2 the tier cannot do it. */
+static int compare(struct soft_bench *s, uint64_t seed, bool jit)
+{
+    static const char *const isas[] = { "base", "v3", "v4" };
+    static struct memory reference, other;
+    char why[512] = "";
+    bool unsupported = false;
+    struct random_kernel k = random_kernel_make(seed);
+    int result = 0;
+    if (!run_one(s, &k, SOFT_TIER_INTERP, "scalar", &reference, &unsupported, why, sizeof(why))) {
+        printf("# seed %llu: reference: %s\n", (unsigned long long)seed, why);
+        result = 1;
+    }
+    for (unsigned n = 0; result == 0 && n < (jit ? 1 : GM_ARRAY_LEN(isas)); n++) {
+        bool ran =
+            run_one(s, &k, jit ? SOFT_TIER_JIT : SOFT_TIER_INTERP, isas[n], &other, &unsupported, why, sizeof(why));
+        if (ran && equal(&reference, &other, why, sizeof(why)))
+            continue;
+        printf("# seed %llu, %s: %s\n", (unsigned long long)seed, jit ? "compiled" : isas[n], why);
+        result = !ran && unsupported ? 2 : 1;
+    }
+    free(k.text);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "from", required_argument, NULL, 'f' },
+        { "count", required_argument, NULL, 'c' },
+        { "against", required_argument, NULL, 'a' },
+        { "print", no_argument, NULL, 'p' },
+        { NULL, 0, NULL, 0 },
+    };
+    uint64_t from = 1, count = 100, failed = 0, skipped = 0;
+    bool jit = false, print = false;
+    for (int o; (o = getopt_long(argc, argv, "f:c:a:p", options, NULL)) != -1;) {
+        if (o == 'f')
+            from = strtoull(optarg, NULL, 0);
+        else if (o == 'c')
+            count = strtoull(optarg, NULL, 0);
+        else if (o == 'a')
+            jit = strcmp(optarg, "jit") == 0;
+        else if (o == 'p')
+            print = true;
+        else
+            return 2;
+    }
+    if (print) {
+        struct random_kernel k = random_kernel_make(from);
+        printf("// kernel: k\n// grid: %u\n// block: %u %u\n%s", k.grid[0], k.block[0], k.block[1], k.text);
+        free(k.text);
+        return 0;
+    }
+    struct soft_bench *s = soft_bench_create();
+    if (jit && !soft_bench_has_jit(s)) {
+        printf("1..0 # SKIP no compiler here\n");
+        soft_bench_destroy(s);
+        return 0;
+    }
+    for (uint64_t k = 0; k < count; k++) {
+        int r = compare(s, from + k, jit);
+        failed += r == 1;
+        skipped += r == 2;
+    }
+    printf("1..1\n%sok 1 - %llu random kernels against %s: %llu different, %llu not supported\n",
+           failed ? "not " : "", (unsigned long long)count, jit ? "compiled code" : "vector handlers",
+           (unsigned long long)failed, (unsigned long long)skipped);
+    soft_bench_destroy(s);
+    return failed != 0;
+}
