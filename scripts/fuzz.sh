@@ -11,7 +11,7 @@ seconds=${1:-60}
 build=build-fuzz
 [ -f $build/build.ninja ] || CC="${CC:-clang}" meson setup $build -Dfuzz=true -Dtests=disabled -Dbench=false \
     -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
-ninja -C $build --quiet
+ninja -C $build --quiet fuzzers
 [ $# -gt 0 ] || set -- $(ls $build/fuzz/*.args | sed 's:.*/fuzz_\(.*\)\.args:\1:')
 mkdir -p $build/crashes
 for target; do
