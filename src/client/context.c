@@ -19,9 +19,8 @@ static const size_t limit_defaults[RT_LIMITS] = {
     [CU_LIMIT_STACK_SIZE] = 1024,
     [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
     [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-    [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
     [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-    [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128,
+    [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
 };
 
 struct rt_context *rt_context_find(CUcontext handle, bool active)

@@ -83,6 +83,9 @@ static inline int rt_enter(struct rt_context **out)
     return rt_session_error(rt_session);
 }
 
+/* For calls that name what they mean by a handle: they need no current context. The same checks otherwise. */
+int rt_enter_any(void);
+
 /* In the child of a fork: its only thread has no context. Async-signal-safe. */
 void rt_context_forget(void);
 
@@ -134,6 +137,10 @@ static inline int rt_stream_resolve(struct rt_context *c, CUstream handle, struc
     }
     return rt_stream_resolve_slow(c, handle, out);
 }
+
+/* What calls on a stream begin with: a stream of its own needs no current context, the default ones do. *c is the
+ * stream's context. CUresult. */
+int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st);
 
 /* Waits until everything before now is done, as a stream of its role sees it. CUresult. */
 int rt_stream_wait(struct rt_stream *st);

@@ -78,6 +78,8 @@ CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
     int r = ready();
     if (r)
         return r;
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
     struct rt_context *c = rt_context_find(ctx, false);
     return c ? rt_stack_push(c) : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -208,8 +210,8 @@ CUresult rt_cuCtxSynchronize(void)
 static bool limit_known(CUlimit limit)
 {
     return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
-           limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
-           limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY || limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+           limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
+           limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
 CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
@@ -232,6 +234,8 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
     int r = rt_enter(&c);
     if (r)
         return r;
+    if ((unsigned)limit > CU_LIMIT_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
     c->limits[limit] = value;

@@ -115,11 +115,14 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)
 
 static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
 {
-    int r = rt_enter(c);
+    int r = rt_enter_any();
     if (r)
         return r;
     *e = rt_object_find(&events, handle);
-    return *e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!*e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *c = (*e)->context;
+    return CUDA_SUCCESS;
 }
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */
@@ -203,7 +206,7 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
         return r;
     if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_stream_resolve(c, hStream, &st);
+    r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (st->context != e->context)
@@ -258,17 +261,16 @@ static int event_time(CUevent handle, uint64_t *ns)
 
 CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-    struct rt_context *c;
     uint64_t start, end;
-    int r = rt_enter(&c);
+    int r = rt_enter_any();
     if (r)
         return r;
-    if (!pMilliseconds)
-        return CUDA_ERROR_INVALID_VALUE;
     r = event_time(hStart, &start);
     int r2 = event_time(hEnd, &end);
     if (r || r2)
         return r == CUDA_ERROR_INVALID_HANDLE || !r2 ? r : r2;
+    if (!pMilliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
     *pMilliseconds = (float)((double)(int64_t)(end - start) * 1e-6);
     return CUDA_SUCCESS;
 }

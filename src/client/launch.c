@@ -20,7 +20,6 @@ static inline int32_t attribute(CUdevice_attribute a)
     return rt_session->devices[0].attributes[a];
 }
 
-/* CUDA's order: dimensions are invalid values; a block that the function has no room for lacks resources. */
 static int check_shape(const struct rt_function *f, const struct wire_rec_launch *l)
 {
     uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
@@ -37,9 +36,7 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (GM_UNLIKELY(threads > f->entry->max_threads))
-        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    return CUDA_SUCCESS;
+    return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
@@ -67,7 +64,8 @@ static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. */
+/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. What is missing at the end is zero,
+ * what is too much is refused with the genuine library's code. */
 static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
 {
     const void *buffer = NULL;
@@ -80,10 +78,13 @@ static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (size < e->param_bytes || (e->param_bytes && !buffer))
+    if (size > e->param_bytes)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (size && !buffer)
         return CUDA_ERROR_INVALID_VALUE;
-    if (e->param_bytes)
-        memcpy(out, buffer, e->param_bytes);
+    if (size)
+        memcpy(out, buffer, size);
+    memset(out + size, 0, e->param_bytes - size);
     return CUDA_SUCCESS;
 }
 

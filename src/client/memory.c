@@ -112,8 +112,7 @@ CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthIn
 
 CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
 {
-    struct rt_context *c;
-    int r = rt_enter(&c);
+    int r = rt_enter_any();
     return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
 }
 
@@ -238,13 +237,8 @@ CUresult rt_cuMemAllocHost_v2(void **pp, size_t bytesize)
 
 CUresult rt_cuMemFreeHost(void *p)
 {
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!p)
-        return CUDA_ERROR_INVALID_VALUE;
-    return release((uintptr_t)p, KIND(RT_MEMORY_HOST));
+    int r = rt_enter_any();
+    return r ? r : release((uintptr_t)p, KIND(RT_MEMORY_HOST));
 }
 
 CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)

@@ -7,9 +7,9 @@
 
 struct rt_table rt_libraries = RT_TABLE(RT_KIND_LIBRARY, struct rt_library);
 
-static int enter_module(CUmodule handle, struct rt_context **c, struct rt_module **m)
+static int enter_module(CUmodule handle, struct rt_module **m)
 {
-    int r = rt_enter(c);
+    int r = rt_enter_any();
     if (r)
         return r;
     *m = rt_object_find(&rt_modules, handle);
@@ -61,9 +61,8 @@ CUresult rt_cuModuleLoad(CUmodule *module, const char *fname)
 
 CUresult rt_cuModuleUnload(CUmodule hmod)
 {
-    struct rt_context *c;
     struct rt_module *m;
-    int r = enter_module(hmod, &c, &m);
+    int r = enter_module(hmod, &m);
     if (r)
         return r;
     if (!m->context)
@@ -123,10 +122,9 @@ static int get_global(const struct rt_module *m, const char *name, CUdeviceptr *
 
 CUresult rt_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-    struct rt_context *c;
     struct rt_module *m;
     void *f;
-    int r = enter_module(hmod, &c, &m);
+    int r = enter_module(hmod, &m);
     if (r)
         return r;
     if (!hfunc || !name)
@@ -139,9 +137,8 @@ CUresult rt_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *na
 
 CUresult rt_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 {
-    struct rt_context *c;
     struct rt_module *m;
-    int r = enter_module(mod, &c, &m);
+    int r = enter_module(mod, &m);
     if (r)
         return r;
     if (!count)
@@ -152,9 +149,8 @@ CUresult rt_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
 
 CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
 {
-    struct rt_context *c;
     struct rt_module *m;
-    int r = enter_module(mod, &c, &m);
+    int r = enter_module(mod, &m);
     if (r)
         return r;
     if (!functions || !numFunctions)
@@ -164,9 +160,8 @@ CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFu
 
 CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
 {
-    struct rt_context *c;
     struct rt_module *m;
-    int r = enter_module(hmod, &c, &m);
+    int r = enter_module(hmod, &m);
     if (r)
         return r;
     if (!name || (!dptr && !bytes))

@@ -1,9 +1,7 @@
 /*
  * cuPointerGetAttribute(s): answered from the address map. Pointers it does not know are the program's own memory: an
- * error for the single form, zeros for the plural one, as CUDA has it.
+ * error for the single form, mostly zeros for the plural one, as CUDA has it.
  */
-#include <string.h>
-
 #include "client/gen/api.h"
 #include "client/memory.h"
 
@@ -17,10 +15,10 @@ static CUmemorytype memory_type(const struct rt_range *r)
 /* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not apply. */
 static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const struct rt_range *range)
 {
-    if (!range && attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL && attribute != CU_POINTER_ATTRIBUTE_MAPPED)
+    if (!range)
         return CUDA_ERROR_INVALID_VALUE;
-    uint64_t offset = range ? ptr - range->base : 0;
-    bool host = range && memory_type(range) == CU_MEMORYTYPE_HOST;
+    uint64_t offset = ptr - range->base;
+    bool host = memory_type(range) == CU_MEMORYTYPE_HOST;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)data = rt_context_handle(range->context);
@@ -46,8 +44,6 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = range->kind == RT_MEMORY_MANAGED;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        if (!range)
-            return CUDA_ERROR_INVALID_VALUE;
         *(int *)data = range->context ? range->context->device : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
@@ -61,7 +57,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(size_t *)data = range->size;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-        *(unsigned *)data = range != NULL;
+        *(unsigned *)data = 1;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         *(unsigned *)data = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
@@ -77,25 +73,28 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
     }
 }
 
-/* What a pointer of nobody's has for an answer in the plural form. */
-static void clear(void *data, CUpointer_attribute attribute)
+/* What the plural form answers where the single one would fail; as observed of the genuine library. */
+static void answer_unknown(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, bool known)
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = -2; /* no device: CUDA's own number for it */
+        *(int *)data = -2;
+        return;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: /* a pointer of nobody's is the program's own */
+        *(uint64_t *)data = known ? 0 : ptr;
         return;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        memset(data, 0, sizeof(uint64_t));
+        *(uint64_t *)data = 0;
         return;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return; /* stays as it was */
     default:
-        memset(data, 0, sizeof(unsigned));
+        *(unsigned *)data = 0;
         return;
     }
 }
@@ -113,9 +112,8 @@ static bool find(CUdeviceptr *ptr, struct rt_range *range)
 
 CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-    struct rt_context *c;
     struct rt_range range;
-    int r = rt_enter(&c);
+    int r = rt_enter_any();
     if (r)
         return r;
     if (!data)
@@ -127,9 +125,8 @@ CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUd
 CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
                                    CUdeviceptr ptr)
 {
-    struct rt_context *c;
     struct rt_range range;
-    int r = rt_enter(&c);
+    int r = rt_enter_any();
     if (r)
         return r;
     if (!numAttributes || !attributes || !data)
@@ -139,7 +136,7 @@ CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribu
         if (!data[i])
             return CUDA_ERROR_INVALID_VALUE;
         if (get(data[i], attributes[i], ptr, known ? &range : NULL) != CUDA_SUCCESS)
-            clear(data[i], attributes[i]);
+            answer_unknown(data[i], attributes[i], ptr, known);
     }
     return CUDA_SUCCESS;
 }

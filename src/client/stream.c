@@ -39,6 +39,27 @@ int rt_stream_resolve_slow(struct rt_context *c, CUstream handle, struct rt_stre
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
+static bool is_default(CUstream handle)
+{
+    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
+int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **st)
+{
+    if (is_default(handle)) {
+        int r = rt_enter(c);
+        return r ? r : rt_stream_resolve(*c, handle, st);
+    }
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    *st = rt_object_find(&rt_streams, handle);
+    if (!*st)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *c = (*st)->context;
+    return CUDA_SUCCESS;
+}
+
 /* What a look at the stream now would have to wait for: itself, and for the legacy stream the blocking ones. */
 struct snapshot {
     uint32_t number;
@@ -106,17 +127,6 @@ int rt_stream_query(struct rt_stream *st)
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */
 
-static int enter(CUstream handle, struct rt_context **c, struct rt_stream **st)
-{
-    int r = rt_enter(c);
-    return r ? r : rt_stream_resolve(*c, handle, st);
-}
-
-static bool is_default(CUstream handle)
-{
-    return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-}
-
 CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
     struct rt_context *c;
@@ -144,7 +154,7 @@ CUresult rt_cuStreamDestroy_v2(CUstream hStream)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (is_default(hStream))
@@ -157,7 +167,7 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     return r ? r : rt_stream_wait(st);
 }
 
@@ -165,7 +175,7 @@ CUresult rt_cuStreamQuery(CUstream hStream)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     return r ? r : rt_stream_query(st);
 }
 
@@ -175,7 +185,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     struct rt_stream *st;
     uint32_t number;
     uint64_t seq;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
@@ -195,7 +205,7 @@ CUresult rt_cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!flags)
@@ -208,7 +218,7 @@ CUresult rt_cuStreamGetPriority(CUstream hStream, int *priority)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!priority)
@@ -221,7 +231,7 @@ CUresult rt_cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!streamId)
@@ -234,7 +244,7 @@ CUresult rt_cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!device)
@@ -247,7 +257,7 @@ CUresult rt_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!pctx)
@@ -261,7 +271,7 @@ CUresult rt_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *capture
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!captureStatus)
@@ -274,7 +284,7 @@ CUresult rt_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, voi
 {
     struct rt_context *c;
     struct rt_stream *st;
-    int r = enter(hStream, &c, &st);
+    int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
     if (!callback || flags)

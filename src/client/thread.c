@@ -91,6 +91,14 @@ int rt_current_missing(void)
     return rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+int rt_enter_any(void)
+{
+    if (rt_current.in_callback)
+        return CUDA_ERROR_NOT_PERMITTED;
+    int r = rt_ready();
+    return r ? r : rt_session_error(rt_session);
+}
+
 void rt_context_forget(void)
 {
     set_top(NULL, 0);

@@ -55,7 +55,7 @@ static void bad_creation(void)
     IS(cuCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
     IS(cuCtxCreate_v2(&c, 0, 99), CUDA_ERROR_INVALID_DEVICE);
     IS(cuCtxCreate_v2(&c, 0x80000000u, 0), CUDA_ERROR_INVALID_VALUE);
-    IS(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuCtxPushCurrent(NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cuCtxSetCurrent((CUcontext)(uintptr_t)0x1234560), CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -147,6 +147,33 @@ static void ownership(void)
     OK(cuCtxDestroy(a));
 }
 
+/* What is named by a handle needs no current context. */
+static void none_current(void)
+{
+    CUcontext a, popped;
+    CUstream s;
+    CUevent e;
+    CUdeviceptr p;
+    CUfunction f, g = tap_function("nothing");
+    OK(cuStreamCreate(&s, 0));
+    OK(cuEventCreate(&e, 0));
+    OK(cuMemAlloc(&p, 16));
+    OK(cuCtxPopCurrent(&a));
+    OK(cuCtxGetCurrent(&popped));
+    TRUE(popped == NULL);
+    OK(cuStreamQuery(s));
+    OK(cuEventQuery(e));
+    OK(cuStreamSynchronize(s));
+    OK(cuModuleGetFunction(&f, tap_module(), "nothing"));
+    OK(cuMemFree(p));
+    OK(cuStreamDestroy(s));
+    IS(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuLaunchKernel(g, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuCtxPopCurrent(&popped), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxPushCurrent(a));
+    OK(cuEventDestroy(e));
+}
+
 /* Last: afterwards the primary context is a new one. */
 static void reset(void)
 {
@@ -167,8 +194,8 @@ static void reset(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(primary),   TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle),
-        TEST(questions), TEST(per_thread),       TEST(ownership),    TEST(reset),
+        TEST(primary),    TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle), TEST(questions),
+        TEST(per_thread), TEST(ownership),        TEST(none_current), TEST(reset),
     };
     return tap_main(tests, COUNT(tests));
 }

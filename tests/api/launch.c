@@ -54,6 +54,9 @@ static void mixed_parameters(void)
     if (tap_computes())
         EQ(sum, 200 + (1ull << 40) + 60000 + 4000000000ull + 6);
     IS(cuLaunchKernel(tap_function("mixed"), 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
+    size += 4;
+    IS(cuLaunchKernel(tap_function("mixed"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra),
+       CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     OK(cuMemFree(p));
 }
 
@@ -95,7 +98,7 @@ static void launch_bounds(void)
         tap_skip("the null device reads no bounds");
     EQ(most, 64);
     OK(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
-    TRUE(cuLaunchKernel(f, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL) != CUDA_SUCCESS);
+    IS(cuLaunchKernel(f, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuCtxSynchronize());
 }
 

@@ -87,7 +87,8 @@ static void pinned(void)
     TRUE(flags & CU_MEMHOSTALLOC_DEVICEMAP);
     IS(cuMemHostGetDevicePointer(&d, &flags, 0), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFreeHost(h));
-    TRUE(cuMemFreeHost(h) != CUDA_SUCCESS);
+    IS(cuMemFreeHost(h), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFreeHost(NULL));
     OK(cuMemAllocHost(&h, 64));
     OK(cuMemFreeHost(h));
     IS(cuMemHostAlloc(&h, 64, 0x80), CUDA_ERROR_INVALID_VALUE);

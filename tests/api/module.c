@@ -112,7 +112,8 @@ static void globals(void)
     OK(cuModuleGetGlobal(NULL, &size, m, "buffer"));
     EQ(size, 256);
     IS(cuModuleGetGlobal(&p, &size, m, "nowhere"), CUDA_ERROR_NOT_FOUND);
-    IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
+    if (!tap_genuine()) /* which really frees it */
+        IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
     OK(cuModuleUnload(m));
 }
 

@@ -66,11 +66,12 @@ static void managed_pointer(void)
 static void nobodys(void)
 {
     int on_stack;
-    unsigned type = 77, managed = 77;
+    unsigned type = 77, managed = 77, mapped;
     CUdeviceptr p = (CUdeviceptr)(uintptr_t)&on_stack;
     CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED };
     void *data[] = { &type, &managed };
     IS(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p), CUDA_ERROR_INVALID_VALUE);
+    IS(cuPointerGetAttribute(&mapped, CU_POINTER_ATTRIBUTE_MAPPED, p), CUDA_ERROR_INVALID_VALUE);
     OK(cuPointerGetAttributes(2, attributes, data, p));
     EQ(type, 0);
     EQ(managed, 0);
