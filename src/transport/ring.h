@@ -11,19 +11,18 @@
 #include "transport/wait.h"
 #include "wire/messages.h"
 
-/* The shared part. Free-running indices; producer's and consumer's lines apart. Zero is a valid empty ring. */
+/* The shared part. Free-running indices. What one side writes all the time lies on a line of its own, and so do the
+ * flags, which are read all the time and seldom written: in the steady state only the indices' lines travel between
+ * processors. Zero is a valid empty ring. */
 struct tp_ring_shared {
-    /* producer writes */
-    _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE);
-    _Atomic uint32_t producer_sleeps;
-    /* consumer writes */
-    _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE);
-    _Atomic uint32_t consumer_sleeps;
-    /* whoever wakes the consumer adds one; the consumer sleeps on it */
-    _Atomic uint32_t bell GM_ALIGNED(GM_CACHELINE);
+    _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE); /* producer writes */
+    _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
+    _Atomic uint32_t consumer_sleeps GM_ALIGNED(GM_CACHELINE); /* consumer writes */
+    _Atomic uint32_t bell; /* whoever wakes the consumer adds one; the consumer sleeps on it */
+    _Atomic uint32_t producer_sleeps GM_ALIGNED(GM_CACHELINE); /* producer writes */
     uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];
 };
-_Static_assert(sizeof(struct tp_ring_shared) == 3 * GM_CACHELINE, "layout");
+_Static_assert(sizeof(struct tp_ring_shared) == 4 * GM_CACHELINE, "layout");
 
 /* One side's private view. Not thread-safe: producers of one client share a lock. */
 struct tp_ring {
