@@ -189,22 +189,39 @@ static bool add_return(struct ir_finisher *f)
     return true;
 }
 
-/* leader[n]: a block begins at instruction n. */
-static void mark_leaders(const struct ir_raw_fn *raw, uint32_t *leader)
+/* leader[n]: instruction n begins a block; 2 if something jumps to it. */
+static void mark_leaders(const struct ir_raw_fn *raw, uint8_t *leader)
 {
     leader[0] = 1;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
         const struct ir_instr *i = &raw->instrs[n];
         if (ends_block(i))
-            leader[n + 1] = 1;
+            leader[n + 1] |= 1;
         if (i->op == IR_OP_BRA)
-            leader[raw->labels[i->target]] = 1;
+            leader[raw->labels[i->target]] |= 2;
         if (i->op == IR_OP_BRX) {
             const struct ir_raw_list *list = &raw->lists[i->target];
             for (uint32_t t = 0; t < list->count; t++)
-                leader[raw->labels[raw->targets[list->first + t]]] = 1;
+                leader[raw->labels[raw->targets[list->first + t]]] |= 2;
         }
     }
+}
+
+/* Nothing jumps to the first block, so that it is entered once: a jump is put before it if need be. */
+static bool add_entry(struct ir_finisher *f)
+{
+    struct ir_raw_fn *raw = f->raw;
+    uint32_t *label = IR_PUSH(raw->labels, raw->label_count, raw->label_cap);
+    struct ir_instr *last = label ? IR_PUSH(raw->instrs, raw->instr_count, raw->instr_cap) : NULL;
+    if (!last)
+        return no_memory(f);
+    *label = 0;
+    memmove(raw->instrs + 1, raw->instrs, (raw->instr_count - 1) * sizeof(*last));
+    for (uint32_t l = 0; l < raw->label_count; l++)
+        raw->labels[l]++;
+    ir_instr_init(raw->instrs, IR_OP_BRA, f->fn->line, 1);
+    raw->instrs->target = raw->label_count - 1;
+    return true;
 }
 
 static bool add_successor(struct ir_finisher *f, uint32_t *cap, uint32_t block)
@@ -251,7 +268,8 @@ static bool connect(struct ir_finisher *f, struct ir_instr *last, const uint32_t
     return !falls || add_successor(f, cap, f->fn->block_count + 1);
 }
 
-static bool cut_blocks(struct ir_finisher *f)
+/* An end that does not run off, a beginning that is entered once; then begin[n]: the block of instruction n. */
+static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blocks)
 {
     struct ir_raw_fn *raw = f->raw;
     const struct ir_instr *end = raw->instr_count ? &raw->instrs[raw->instr_count - 1] : NULL;
@@ -260,15 +278,38 @@ static bool cut_blocks(struct ir_finisher *f)
         open = raw->labels[l] == raw->instr_count;
     if (open && !add_return(f))
         return false;
-    uint32_t count = raw->instr_count, blocks = 0, cap = 0;
-    uint32_t *begin = calloc((size_t)count + 1, sizeof(*begin));
-    if (!begin)
+    uint8_t *leader = calloc((size_t)raw->instr_count + 2, 1);
+    if (!leader)
         return no_memory(f);
-    mark_leaders(raw, begin);
-    for (uint32_t n = 0; n < count; n++) {
-        blocks += begin[n];
-        begin[n] = blocks - 1;
+    mark_leaders(raw, leader);
+    if (leader[0] & 2) {
+        free(leader);
+        if (!add_entry(f))
+            return false;
+        leader = calloc((size_t)raw->instr_count + 2, 1);
+        if (!leader)
+            return no_memory(f);
+        mark_leaders(raw, leader);
     }
+    uint32_t *numbers = calloc((size_t)raw->instr_count + 1, sizeof(*numbers));
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < raw->instr_count && numbers; n++) {
+        count += leader[n] != 0;
+        numbers[n] = count - 1;
+    }
+    free(leader);
+    *begin = numbers;
+    *blocks = count;
+    return numbers || no_memory(f);
+}
+
+static bool cut_blocks(struct ir_finisher *f)
+{
+    uint32_t blocks = 0, cap = 0, *begin = NULL;
+    if (!number_blocks(f, &begin, &blocks))
+        return false;
+    struct ir_raw_fn *raw = f->raw;
+    uint32_t count = raw->instr_count;
     bool right =
         blocks <= IR_MAX_BLOCKS || ir_refuse(f->why, -E2BIG, f->fn->line, 1, "over %u blocks", IR_MAX_BLOCKS);
     if (right)

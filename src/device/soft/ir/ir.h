@@ -303,7 +303,8 @@ struct ir_instr {
  * Blocks are in text order and partition the instructions. A block ends with BRA, BRX, RET, EXIT, after a barrier that
  * waits, or where the next one has a label.
  * Successors: guarded BRA: {target, next}; BRA: {target}; BRX: its targets (guarded: then next); unguarded RET, EXIT:
- * none; everything else: {next}. A function never runs off its end: the parser adds a RET.
+ * none; everything else: {next}. A function never runs off its end: the parser adds a RET. Block 0 is the entry and has
+ * no predecessor.
  */
 struct ir_block {
     uint32_t first, count;           /* instructions */

@@ -1,0 +1,321 @@
+/*
+ * Thread frontiers: for each block, where lanes may be waiting while it runs. See analysis.h for the execution scheme; from
+ * it follows how frontiers grow. After block B, the candidates are F(B) and B's successors. If candidate N runs next, it
+ * was the first in priority order with lanes, so the others that may have lanes come after it: F(N) holds all candidates
+ * of lower priority than N. If B's branch does not diverge, its lanes go to one successor only.
+ *
+ * A conditional branch one side of which only returns takes no part: lanes that go there leave, and are not waited for.
+ *
+ * Divergence depends on shapes, shapes on frontiers (blends): both only grow, so they are alternated until stable.
+ */
+#include "device/soft/ir/analyse.h"
+
+static uint64_t *row(const struct ir_analyser *an, uint32_t block)
+{
+    return an->frontier + (size_t)an->a->blocks[block].priority * an->order_words;
+}
+
+/* ---- early exits ---- */
+
+/* Nothing but a return, or branches to such a block. */
+static void find_returns(struct ir_analyser *an)
+{
+    const struct ir_fn *fn = an->fn;
+    /* Backwards in priority order: what a block jumps to is known already, except over back edges, which never end in a
+     * return only. */
+    for (uint32_t n = an->a->order_count; n-- > 0;) {
+        uint32_t b = an->a->order[n];
+        const struct ir_instr *i = ir_last(fn, b);
+        bool only = fn->blocks[b].count == 1 && i->guard == IR_NONE;
+        if (only && i->op == IR_OP_BRA)
+            only = an->a->blocks[i->target].only_returns;
+        else
+            only = only && (i->op == IR_OP_RET || i->op == IR_OP_EXIT);
+        an->a->blocks[b].only_returns = only;
+    }
+}
+
+static void find_early_exits(struct ir_analyser *an)
+{
+    const struct ir_fn *fn = an->fn;
+    for (uint32_t n = 0; n < an->a->order_count; n++) {
+        uint32_t b = an->a->order[n];
+        const struct ir_instr *i = ir_last(fn, b);
+        struct ir_block_info *info = &an->a->blocks[b];
+        const uint32_t *succ = fn->succ + fn->blocks[b].succ_first;
+        info->barrier = ir_is_barrier(i);
+        if (i->guard == IR_NONE)
+            continue;
+        if (i->op == IR_OP_RET || i->op == IR_OP_EXIT) {
+            info->early_exit = true;
+            info->exit_taken = true;
+        } else if (i->op == IR_OP_BRA && an->a->blocks[succ[0]].only_returns) {
+            info->early_exit = true;
+            info->exit_taken = true;
+        } else if (i->op == IR_OP_BRA && an->a->blocks[succ[1]].only_returns) {
+            info->early_exit = true;
+        }
+    }
+}
+
+/* ---- frontiers ---- */
+
+/* The successor that lanes stay alive for, where the branch is an early exit. */
+static bool is_exit_side(const struct ir_analyser *an, uint32_t block, uint32_t s)
+{
+    const struct ir_block_info *info = &an->a->blocks[block];
+    if (!info->early_exit || ir_last(an->fn, block)->op != IR_OP_BRA)
+        return false;
+    return s == (info->exit_taken ? 0 : 1);
+}
+
+/* F(next) |= candidates after next. */
+static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t next_priority)
+{
+    uint64_t *to = an->frontier + (size_t)next_priority * an->order_words;
+    bool changed = false;
+    for (uint32_t w = next_priority / 64; w < an->order_words; w++) {
+        uint64_t bits = candidates[w];
+        if (w == next_priority / 64)
+            bits &= next_priority % 64 == 63 ? 0 : ~0ull << (next_priority % 64 + 1);
+        changed |= (bits & ~to[w]) != 0;
+        to[w] |= bits;
+    }
+    return changed;
+}
+
+/* Spreads from each candidate that can run next: those not after `last`, the latest that surely has lanes. */
+static bool spread_all(struct ir_analyser *an, const uint64_t *candidates, uint32_t last)
+{
+    bool changed = false;
+    for (uint32_t w = 0; w <= last / 64; w++) {
+        for (uint64_t bits = candidates[w]; bits; bits &= bits - 1) {
+            uint32_t n = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (n <= last)
+                changed |= spread(an, candidates, n);
+            if (!ir_spend(an, an->order_words))
+                return false;
+        }
+    }
+    return changed;
+}
+
+static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candidates)
+{
+    const struct ir_fn *fn = an->fn;
+    const struct ir_block *b = &fn->blocks[block];
+    const struct ir_block_info *info = &an->a->blocks[block];
+    const uint64_t *here = row(an, block);
+    bool changed = false, any = false;
+    uint32_t last = 0;
+    memcpy(candidates, here, an->order_words * sizeof(*candidates));
+    for (uint32_t s = 0; s < b->succ_count; s++) {
+        if (is_exit_side(an, block, s))
+            continue;
+        uint32_t p = an->a->blocks[fn->succ[b->succ_first + s]].priority;
+        candidates[p / 64] |= 1ull << (p % 64);
+        last = GM_MAX(last, p);
+        any = true;
+        if (!info->divergent) {
+            changed |= spread_all(an, candidates, p);
+            memcpy(candidates, here, an->order_words * sizeof(*candidates));
+        }
+    }
+    /* If all lanes may leave (return, early exit), whoever waits comes next. */
+    bool leaves = !any || info->early_exit;
+    if (info->divergent)
+        changed |= spread_all(an, candidates, leaves ? an->a->order_count - 1 : last);
+    if (leaves)
+        changed |= spread_all(an, here, an->a->order_count - 1);
+    return changed;
+}
+
+static int flow(struct ir_analyser *an, uint64_t *candidates)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t n = 0; n < an->a->order_count; n++) {
+            changed |= flow_block(an, an->a->order[n], candidates);
+            if (!ir_spend(an, an->order_words))
+                return -E2BIG;
+        }
+    }
+    return 0;
+}
+
+/* Registers that lanes waiting in the frontier of a block still need. True: more than before. */
+static bool pin(struct ir_analyser *an, uint32_t block)
+{
+    struct ir_analysis *a = an->a;
+    uint64_t *pinned = an->pinned + (size_t)block * a->live_words;
+    const uint64_t *here = row(an, block);
+    bool changed = false;
+    for (uint32_t w = 0; w < an->order_words; w++)
+        for (uint64_t bits = here[w]; bits; bits &= bits - 1) {
+            uint32_t other = a->order[w * 64 + (uint32_t)__builtin_ctzll(bits)];
+            const uint64_t *live = a->live_in + (size_t)other * a->live_words;
+            for (uint32_t k = 0; k < a->live_words; k++) {
+                changed |= (live[k] & ~pinned[k]) != 0;
+                pinned[k] |= live[k];
+            }
+            ir_spend(an, a->live_words);
+        }
+    return changed;
+}
+
+/* ---- divergence ---- */
+
+static bool find_divergence(struct ir_analyser *an)
+{
+    bool changed = false;
+    for (uint32_t n = 0; n < an->a->order_count; n++) {
+        struct ir_block_info *info = &an->a->blocks[an->a->order[n]];
+        const struct ir_instr *i = ir_last(an->fn, an->a->order[n]);
+        if (info->divergent || info->early_exit || !ir_is_conditional(i))
+            continue;
+        bool varies = i->guard != IR_NONE && an->a->regs[i->guard].shape == IR_VARYING;
+        if (i->op == IR_OP_BRX && i->src[0].kind == IR_SRC_REG) {
+            uint8_t shape = an->a->regs[i->src[0].index].shape;
+            varies |= shape == IR_VARYING || shape == IR_AFFINE;
+        }
+        info->divergent = varies;
+        changed |= varies;
+    }
+    return changed;
+}
+
+/* Marks what runs between a branch that warps disagree on and the place where they meet again. */
+static bool mark_warp_branch(struct ir_analyser *an, uint32_t block, uint32_t *stack)
+{
+    const struct ir_fn *fn = an->fn;
+    uint32_t stop = an->a->blocks[block].ipdom, depth = 0;
+    uint8_t *seen = calloc(fn->block_count, 1);
+    bool changed = false;
+    if (!seen) {
+        an->no_memory = true;
+        return false;
+    }
+    stack[depth++] = block;
+    while (depth > 0) {
+        uint32_t b = stack[--depth];
+        for (uint32_t s = 0; s < fn->blocks[b].succ_count; s++) {
+            uint32_t t = fn->succ[fn->blocks[b].succ_first + s];
+            if (t == stop || seen[t])
+                continue;
+            seen[t] = 1;
+            changed |= !an->warp_branch[t];
+            an->warp_branch[t] = true;
+            stack[depth++] = t;
+        }
+        ir_spend(an, 1 + fn->blocks[b].succ_count);
+    }
+    ir_spend(an, fn->block_count / 16);
+    free(seen);
+    return changed;
+}
+
+static bool warps_disagree(const struct ir_analyser *an, const struct ir_instr *i)
+{
+    bool disagree = i->guard != IR_NONE && !an->a->regs[i->guard].block_uniform;
+    if (i->op == IR_OP_BRX && i->src[0].kind == IR_SRC_REG)
+        disagree |= !an->a->regs[i->src[0].index].block_uniform;
+    return disagree;
+}
+
+static bool find_warp_branches(struct ir_analyser *an, bool *known, uint32_t *stack)
+{
+    bool changed = false;
+    for (uint32_t n = 0; n < an->a->order_count; n++) {
+        uint32_t b = an->a->order[n];
+        const struct ir_instr *i = ir_last(an->fn, b);
+        if (known[b] || !ir_is_conditional(i) || an->a->blocks[b].early_exit || !warps_disagree(an, i))
+            continue;
+        known[b] = true;
+        changed |= mark_warp_branch(an, b, stack);
+    }
+    return changed;
+}
+
+/* ---- together ---- */
+
+/* What depends only on itself ("x = x + tid" without a beginning) has no value; it gets one, so that shapes agree. */
+static bool settle_unknown(struct ir_analyser *an)
+{
+    bool changed = false;
+    for (uint32_t r = 0; r < an->a->reg_count; r++)
+        if (an->a->regs[r].shape == IR_SHAPE_UNKNOWN) {
+            an->a->regs[r].shape = IR_UNIFORM;
+            changed = true;
+        }
+    return changed;
+}
+
+static int iterate(struct ir_analyser *an, uint64_t *candidates, bool *known, uint32_t *stack)
+{
+    for (;;) {
+        int rc;
+        while ((rc = ir_shape_round(an)) > 0)
+            ;
+        if (rc < 0)
+            return rc;
+        bool changed = find_divergence(an);
+        if (changed) {
+            rc = flow(an, candidates);
+            for (uint32_t n = 0; n < an->a->order_count && rc == 0; n++)
+                pin(an, an->a->order[n]);
+        }
+        changed |= find_warp_branches(an, known, stack);
+        if (rc < 0)
+            return rc;
+        if (an->no_memory)
+            return -ENOMEM;
+        if (an->budget == 0)
+            return -E2BIG;
+        if (!changed && !settle_unknown(an))
+            return 0;
+    }
+}
+
+static int publish(struct ir_analyser *an)
+{
+    struct ir_analysis *a = an->a;
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        struct ir_block_info *info = &a->blocks[a->order[n]];
+        const uint64_t *here = row(an, a->order[n]);
+        info->frontier.first = an->pool_count;
+        for (uint32_t w = 0; w < an->order_words; w++)
+            for (uint64_t bits = here[w]; bits; bits &= bits - 1)
+                if (!ir_pool_push(an, a->order[w * 64 + (uint32_t)__builtin_ctzll(bits)]))
+                    return -ENOMEM;
+        info->frontier.count = an->pool_count - info->frontier.first;
+        info->masked = info->frontier.count > 0;
+    }
+    return 0;
+}
+
+int ir_find_frontiers(struct ir_analyser *an)
+{
+    struct ir_analysis *a = an->a;
+    uint32_t blocks = an->fn->block_count;
+    an->order_words = (a->order_count + 63) / 64;
+    an->frontier = calloc((size_t)a->order_count * an->order_words + 1, sizeof(uint64_t));
+    an->pinned = calloc((size_t)blocks * a->live_words + 1, sizeof(uint64_t));
+    an->warp_branch = calloc(blocks, sizeof(bool));
+    bool *known = calloc(blocks, sizeof(bool));
+    uint32_t *stack = malloc((size_t)blocks * sizeof(*stack));
+    uint64_t *candidates = calloc(an->order_words + 1u, sizeof(uint64_t));
+    int rc = -ENOMEM;
+    if (an->frontier && an->pinned && an->warp_branch && known && stack && candidates) {
+        find_returns(an);
+        find_early_exits(an);
+        rc = iterate(an, candidates, known, stack);
+    }
+    free(known);
+    free(stack);
+    free(candidates);
+    if (rc == 0) {
+        ir_shape_finish(an);
+        rc = publish(an);
+    }
+    return rc;
+}

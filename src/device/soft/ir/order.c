@@ -1,0 +1,399 @@
+/*
+ * Control flow: predecessors, dominators, post-dominators, loops, and the order of blocks that the execution scheme uses as
+ * priority: reverse post-order in which every natural loop is contiguous. Contiguity matters: lanes that left a loop wait
+ * behind it until the last lane leaves, and a block of the loop must not be ordered behind their waiting place.
+ *
+ * How it is made contiguous: a first depth-first walk finds dominators and loops; a second one takes, on entering a
+ * loop's header, the targets of all the loop's exits before the header's own successors. They and what follows them are
+ * then finished, so that the rest of the walk below the header numbers the loop's blocks and nothing else.
+ */
+#include "device/soft/ir/analyse.h"
+
+/* An edge that leaves a loop, in the list of that loop's header. */
+struct ir_exit {
+    uint32_t target;
+    uint32_t next;
+};
+
+struct ir_orderer {
+    struct ir_analyser *an;
+    uint32_t count;
+    uint32_t *stack, *stack_exit, *stack_succ;
+    uint8_t *seen;
+    uint32_t *exit_head; /* by header: first of `exits`, or IR_NONE */
+    struct ir_exit *exits;
+    uint32_t exit_count, exit_cap;
+    uint32_t *post; /* blocks in order of finishing */
+    uint32_t post_count;
+};
+
+static bool push_exit(struct ir_orderer *o, uint32_t header, uint32_t target)
+{
+    if (o->exit_count == o->exit_cap) {
+        uint32_t cap = o->exit_cap ? o->exit_cap * 2 : 64;
+        struct ir_exit *grown = realloc(o->exits, (size_t)cap * sizeof(*grown));
+        if (!grown)
+            return false;
+        o->exits = grown;
+        o->exit_cap = cap;
+    }
+    o->exits[o->exit_count] = (struct ir_exit) { .target = target, .next = o->exit_head[header] };
+    o->exit_head[header] = o->exit_count++;
+    return true;
+}
+
+/* Depth first from block 0, with the loops' exits where they are known; fills `post`, then order and priorities. */
+static void walk(struct ir_orderer *o)
+{
+    const struct ir_fn *fn = o->an->fn;
+    struct ir_analysis *a = o->an->a;
+    uint32_t depth = 0;
+    memset(o->seen, 0, o->count);
+    o->post_count = 0;
+    o->seen[0] = 1;
+    o->stack[depth] = 0;
+    o->stack_exit[depth] = o->exit_head[0];
+    o->stack_succ[depth++] = 0;
+    while (depth > 0) {
+        uint32_t b = o->stack[depth - 1], next = IR_NONE;
+        uint32_t *exit = &o->stack_exit[depth - 1], *succ = &o->stack_succ[depth - 1];
+        if (*exit != IR_NONE) {
+            next = o->exits[*exit].target;
+            *exit = o->exits[*exit].next;
+        } else if (*succ < fn->blocks[b].succ_count) {
+            next = fn->succ[fn->blocks[b].succ_first + (*succ)++];
+        } else {
+            o->post[o->post_count++] = b;
+            depth--;
+            continue;
+        }
+        if (o->seen[next])
+            continue;
+        o->seen[next] = 1;
+        o->stack[depth] = next;
+        o->stack_exit[depth] = o->exit_head[next];
+        o->stack_succ[depth++] = 0;
+    }
+    a->order_count = o->post_count;
+    for (uint32_t b = 0; b < o->count; b++)
+        a->blocks[b].priority = IR_NONE;
+    for (uint32_t n = 0; n < o->post_count; n++) {
+        a->order[n] = o->post[o->post_count - 1 - n];
+        a->blocks[a->order[n]].priority = n;
+    }
+}
+
+/* Lists of predecessors, reachable ones only, each once per edge. */
+static int find_preds(struct ir_orderer *o)
+{
+    const struct ir_fn *fn = o->an->fn;
+    struct ir_analysis *a = o->an->a;
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        const struct ir_block *b = &fn->blocks[a->order[n]];
+        for (uint32_t s = 0; s < b->succ_count; s++)
+            a->blocks[fn->succ[b->succ_first + s]].preds.count++;
+    }
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        struct ir_block_info *info = &a->blocks[a->order[n]];
+        info->preds.first = o->an->pool_count;
+        for (uint32_t k = 0; k < info->preds.count; k++)
+            if (!ir_pool_push(o->an, IR_NONE))
+                return -ENOMEM;
+        info->preds.count = 0;
+    }
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        const struct ir_block *b = &fn->blocks[a->order[n]];
+        for (uint32_t s = 0; s < b->succ_count; s++) {
+            struct ir_list *preds = &a->blocks[fn->succ[b->succ_first + s]].preds;
+            a->pool[preds->first + preds->count++] = a->order[n];
+        }
+    }
+    return 0;
+}
+
+/* Nearest common ancestor in the (post-)dominator tree, by Cooper, Harvey, Kennedy. `rank` rises away from the root.
+ * IR_NONE is the root of the post-dominator tree. */
+static bool intersect(struct ir_analyser *an, const uint32_t *rank, const uint32_t *idom, uint32_t x, uint32_t y,
+                      uint32_t *out)
+{
+    while (x != y) {
+        if (!ir_spend(an, 1))
+            return false;
+        if (x == IR_NONE || y == IR_NONE) {
+            x = y = IR_NONE;
+        } else if (rank[x] > rank[y]) {
+            x = idom[x];
+        } else {
+            y = idom[y];
+        }
+    }
+    *out = x;
+    return true;
+}
+
+static int find_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *idom, uint8_t *done)
+{
+    struct ir_analysis *a = o->an->a;
+    memset(done, 0, o->count);
+    for (uint32_t n = 0; n < a->order_count; n++)
+        rank[a->order[n]] = n;
+    idom[0] = IR_NONE;
+    done[0] = 1;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t n = 1; n < a->order_count; n++) {
+            uint32_t b = a->order[n], best = IR_NONE;
+            bool any = false;
+            const struct ir_list *preds = &a->blocks[b].preds;
+            for (uint32_t k = 0; k < preds->count; k++) {
+                uint32_t p = a->pool[preds->first + k];
+                if (!done[p])
+                    continue;
+                if (!any)
+                    best = p;
+                else if (!intersect(o->an, rank, idom, p, best, &best))
+                    return -E2BIG;
+                any = true;
+            }
+            if (!ir_spend(o->an, preds->count + 1u))
+                return -E2BIG;
+            if (!done[b] || idom[b] != best) {
+                idom[b] = best;
+                done[b] = 1;
+                changed = true;
+            }
+        }
+    }
+    for (uint32_t b = 0; b < o->count; b++)
+        a->blocks[b].idom = ir_reachable(a, b) ? idom[b] : IR_NONE;
+    return 0;
+}
+
+/* The exit is among its successors; for a guarded return, beside the next block. */
+static bool leaves(const struct ir_fn *fn, uint32_t block)
+{
+    const struct ir_instr *last = ir_last(fn, block);
+    return last->op == IR_OP_RET || last->op == IR_OP_EXIT;
+}
+
+/* The same backwards from the exits. Blocks that cannot reach an exit keep IR_NONE. */
+static int find_post_dominators(struct ir_orderer *o, uint32_t *rank, uint32_t *ipdom, uint8_t *done)
+{
+    const struct ir_fn *fn = o->an->fn;
+    struct ir_analysis *a = o->an->a;
+    memset(done, 0, o->count);
+    for (uint32_t n = 0; n < o->count; n++)
+        ipdom[n] = IR_NONE;
+    /* A backward walk from the exits gives the order. */
+    uint32_t depth = 0, finished = 0;
+    for (uint32_t n = a->order_count; n-- > 0;) {
+        uint32_t root = a->order[n];
+        if (!leaves(fn, root) || done[root])
+            continue;
+        done[root] = 1;
+        o->stack[depth] = root;
+        o->stack_succ[depth++] = 0;
+        while (depth > 0) {
+            uint32_t b = o->stack[depth - 1];
+            const struct ir_list *preds = &a->blocks[b].preds;
+            if (o->stack_succ[depth - 1] == preds->count) {
+                o->post[finished++] = b;
+                depth--;
+                continue;
+            }
+            uint32_t p = a->pool[preds->first + o->stack_succ[depth - 1]++];
+            if (!done[p]) {
+                done[p] = 1;
+                o->stack[depth] = p;
+                o->stack_succ[depth++] = 0;
+            }
+        }
+    }
+    for (uint32_t n = 0; n < finished; n++)
+        rank[o->post[n]] = finished - 1 - n;
+    memset(done, 0, o->count);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t n = finished; n-- > 0;) {
+            uint32_t b = o->post[n], best = IR_NONE;
+            const struct ir_block *block = &fn->blocks[b];
+            /* A guarded return has a second successor: the exit. */
+            bool any = leaves(fn, b);
+            for (uint32_t s = 0; s < block->succ_count; s++) {
+                uint32_t t = fn->succ[block->succ_first + s];
+                if (!done[t])
+                    continue;
+                if (!any)
+                    best = t;
+                else if (!intersect(o->an, rank, ipdom, t, best, &best))
+                    return -E2BIG;
+                any = true;
+            }
+            if (!ir_spend(o->an, block->succ_count + 1u))
+                return -E2BIG;
+            if (any && (!done[b] || ipdom[b] != best)) {
+                ipdom[b] = best;
+                done[b] = 1;
+                changed = true;
+            }
+        }
+    }
+    for (uint32_t b = 0; b < o->count; b++)
+        a->blocks[b].ipdom = done[b] ? ipdom[b] : IR_NONE;
+    return 0;
+}
+
+static bool dominates(struct ir_analyser *an, uint32_t above, uint32_t below)
+{
+    const struct ir_analysis *a = an->a;
+    while (below != IR_NONE && a->blocks[below].priority > a->blocks[above].priority) {
+        if (!ir_spend(an, 1))
+            return false;
+        below = a->blocks[below].idom;
+    }
+    return below == above;
+}
+
+/* Outermost loop known so far around b, as its header; b itself if none. */
+static uint32_t outermost(struct ir_orderer *o, const uint32_t *parent, uint32_t b)
+{
+    uint32_t header = o->an->a->blocks[b].loop;
+    if (header == IR_NONE)
+        return b;
+    while (parent[header] != IR_NONE && ir_spend(o->an, 1))
+        header = parent[header];
+    return header;
+}
+
+/* Loops from the inside out: headers in descending priority; a backward walk from the latches to the header, jumping over
+ * the loops found already. parent[header]: header of the loop around. */
+static int find_loops(struct ir_orderer *o, uint32_t *parent, uint32_t *work)
+{
+    struct ir_analysis *a = o->an->a;
+    for (uint32_t b = 0; b < o->count; b++) {
+        a->blocks[b].loop = IR_NONE;
+        parent[b] = IR_NONE;
+    }
+    for (uint32_t n = a->order_count; n-- > 0;) {
+        uint32_t header = a->order[n], count = 0;
+        bool is_loop = false;
+        const struct ir_list *preds = &a->blocks[header].preds;
+        for (uint32_t k = 0; k < preds->count; k++) {
+            uint32_t p = a->pool[preds->first + k];
+            if (a->blocks[p].priority < n)
+                continue;
+            if (!dominates(o->an, header, p)) {
+                a->irreducible = true;
+                continue;
+            }
+            is_loop = true;
+            uint32_t x = outermost(o, parent, p);
+            if (x != header && !o->seen[x]) {
+                o->seen[x] = 1;
+                work[count++] = x;
+            }
+        }
+        if (!is_loop)
+            continue;
+        for (uint32_t w = 0; w < count; w++) {
+            uint32_t b = work[w];
+            const struct ir_list *inner = &a->blocks[b].preds;
+            for (uint32_t k = 0; k < inner->count; k++) {
+                uint32_t p = a->pool[inner->first + k];
+                uint32_t x = outermost(o, parent, p);
+                if (x == header || o->seen[x] || !dominates(o->an, header, x))
+                    continue;
+                o->seen[x] = 1;
+                work[count++] = x;
+            }
+            if (!ir_spend(o->an, inner->count + 1u))
+                return -E2BIG;
+        }
+        for (uint32_t w = 0; w < count; w++) {
+            uint32_t b = work[w];
+            o->seen[b] = 0;
+            if (a->blocks[b].loop == b)
+                parent[b] = header;
+            else
+                a->blocks[b].loop = header;
+        }
+        a->blocks[header].loop = header;
+    }
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        struct ir_block_info *info = &a->blocks[a->order[n]];
+        info->loop_depth = 0;
+        for (uint32_t h = info->loop; h != IR_NONE; h = parent[h], info->loop_depth++)
+            if (!ir_spend(o->an, 1))
+                return -E2BIG;
+    }
+    return o->an->budget ? 0 : -E2BIG;
+}
+
+/* For each loop, the targets of the edges that leave it. */
+static int find_exits(struct ir_orderer *o, const uint32_t *parent)
+{
+    const struct ir_fn *fn = o->an->fn;
+    const struct ir_analysis *a = o->an->a;
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        uint32_t b = a->order[n];
+        for (uint32_t s = 0; s < fn->blocks[b].succ_count; s++) {
+            uint32_t target = fn->succ[fn->blocks[b].succ_first + s];
+            for (uint32_t h = a->blocks[b].loop; h != IR_NONE; h = parent[h]) {
+                /* Is target inside loop h? It is if h is among the loops around it. */
+                uint32_t t = a->blocks[target].loop;
+                while (t != IR_NONE && t != h && ir_spend(o->an, 1))
+                    t = parent[t];
+                if (!ir_spend(o->an, 4))
+                    return -E2BIG;
+                if (t == h)
+                    break;
+                if (!push_exit(o, h, target))
+                    return -ENOMEM;
+            }
+        }
+    }
+    return 0;
+}
+
+static int order_blocks(struct ir_orderer *o, uint32_t *rank, uint32_t *tree)
+{
+    for (uint32_t b = 0; b < o->count; b++)
+        o->exit_head[b] = IR_NONE;
+    walk(o);
+    if (o->an->a->order_count > IR_ANALYSE_MAX_BLOCKS)
+        return -E2BIG;
+    int rc = find_preds(o);
+    if (rc == 0)
+        rc = find_dominators(o, rank, tree, o->seen);
+    memset(o->seen, 0, o->count);
+    uint32_t *parent = tree;
+    if (rc == 0)
+        rc = find_loops(o, parent, o->stack);
+    if (rc == 0)
+        rc = find_exits(o, parent);
+    if (rc)
+        return rc;
+    walk(o);
+    return find_post_dominators(o, rank, tree, o->seen);
+}
+
+int ir_order_blocks(struct ir_analyser *an)
+{
+    struct ir_orderer o = { .an = an, .count = an->fn->block_count };
+    uint32_t n = o.count;
+    uint32_t *tables = malloc((size_t)n * 7 * sizeof(*tables));
+    o.seen = malloc(n);
+    int rc = -ENOMEM;
+    if (tables && o.seen) {
+        o.stack = tables;
+        o.stack_exit = tables + n;
+        o.stack_succ = tables + 2 * (size_t)n;
+        o.exit_head = tables + 3 * (size_t)n;
+        o.post = tables + 4 * (size_t)n;
+        rc = order_blocks(&o, tables + 5 * (size_t)n, tables + 6 * (size_t)n);
+    }
+    free(o.exits);
+    free(o.seen);
+    free(tables);
+    return rc;
+}
