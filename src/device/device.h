@@ -16,7 +16,7 @@
  * that every address lies in the client's window and turns a wrong one into that client's fault. Modules are
  * hostile text.
  *
- * Errors: functions return CUresult values as int (0 = success), as the client will see them. A queue
+ * Errors: functions return CUresult values (base/result.h) as int, 0 = success, as the client will see them. A queue
  * function that fails (for want of memory) has queued nothing; the caller must fail the client, as the
  * sequence number never completes. Wrong arguments of an operation are no failure of the function: they
  * become the client's fault.
@@ -24,31 +24,13 @@
 #ifndef GMUX_DEVICE_DEVICE_H
 #define GMUX_DEVICE_DEVICE_H
 
+#include "base/result.h"
 #include "transport/session.h"
 
 struct dev;        /* an opened device */
 struct dev_client; /* a client on it: window, share, priority */
 struct dev_module; /* a loaded image of one client */
 struct dev_queue;  /* a stream of one client */
-
-/* The CUresult values that devices return. */
-enum dev_result {
-    DEV_SUCCESS = 0,
-    DEV_INVALID_VALUE = 1,
-    DEV_OUT_OF_MEMORY = 2,
-    DEV_INVALID_IMAGE = 200,
-    DEV_NO_BINARY_FOR_GPU = 209,
-    DEV_INVALID_PTX = 218,
-    DEV_OPERATING_SYSTEM = 304,
-    DEV_INVALID_HANDLE = 400,
-    DEV_ILLEGAL_ADDRESS = 700,
-    DEV_LAUNCH_OUT_OF_RESOURCES = 701,
-    DEV_LAUNCH_TIMEOUT = 702,
-    DEV_ASSERT = 710,
-    DEV_MISALIGNED_ADDRESS = 716,
-    DEV_LAUNCH_FAILED = 719,
-    DEV_NOT_SUPPORTED = 801,
-};
 
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
 

@@ -60,7 +60,7 @@ int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t tar
     void *data = m->failed || m->functions.fatal || m->globals.fatal ? NULL : malloc(capacity);
     if (!data) {
         dev_modinfo_drop(m);
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     }
     struct wire_enc e;
     wire_enc_init(&e, data, capacity);
@@ -69,12 +69,12 @@ int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t tar
     dev_modinfo_drop(m);
     if (fatal) {
         free(data);
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     }
     out->info = (struct wire_bytes) { .data = data, .size = (uint32_t)e.size };
     out->globals_size = globals_size;
     out->globals_align = globals_align;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 void dev_modinfo_drop(struct dev_modinfo *m)

@@ -25,8 +25,8 @@ void dev_modinfo_init(struct dev_modinfo *m);
 void dev_modinfo_function(struct dev_modinfo *m, const struct wire_function_info *info,
                           const struct dev_param *params, uint32_t param_count);
 void dev_modinfo_global(struct dev_modinfo *m, const struct wire_global_info *info);
-/* Encodes all into out->info (malloc, the caller's) and sets the globals' size and alignment. DEV_SUCCESS or
- * DEV_OUT_OF_MEMORY. The object is gone afterwards. */
+/* Encodes all into out->info (malloc, the caller's) and sets the globals' size and alignment. GM_CUDA_SUCCESS or
+ * GM_CUDA_OUT_OF_MEMORY. The object is gone afterwards. */
 int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t target, uint64_t globals_size,
                        uint64_t globals_align, struct dev_module_info *out);
 void dev_modinfo_drop(struct dev_modinfo *m);

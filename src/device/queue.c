@@ -112,7 +112,7 @@ static void transfer_inline(struct dev_work *w, struct dev_op *op)
         char text[128];
         snprintf(text, sizeof(text), "%s in stream %u touches address 0x%llx, which is not allocated",
                  verbs[op->kind], op->queue->stream, (unsigned long long)g.address);
-        fail(w, DEV_ILLEGAL_ADDRESS, g.address, text);
+        fail(w, GM_CUDA_ILLEGAL_ADDRESS, g.address, text);
     }
 }
 
@@ -265,10 +265,10 @@ void dev_work_finish(struct dev_work *w, struct dev_op *op)
 int dev_queue_open(struct dev_work *w, uint32_t stream, int priority, struct dev_queue **out)
 {
     if (stream >= w->session->streams_count)
-        return DEV_INVALID_VALUE;
+        return GM_CUDA_INVALID_VALUE;
     struct dev_queue *q = calloc(1, sizeof(*q));
     if (!q)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     q->work = w;
     q->stream = stream;
     q->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
@@ -280,7 +280,7 @@ int dev_queue_open(struct dev_work *w, uint32_t stream, int priority, struct dev
     gm_list_append(&w->queues, &q->link);
     leave(w);
     *out = q;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 /* Nobody waits for `gone` any more. */
@@ -347,7 +347,7 @@ static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, co
     struct dev_work *w = q->work;
     struct dev_op *copy = malloc(sizeof(*op) + GM_MAX(tail_size, w->ops->op_extra));
     if (!copy)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     *copy = *op;
     copy->seq = seq;
     copy->queue = q;
@@ -359,7 +359,7 @@ static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, co
     if (q->ops.next == &copy->link)
         make_runnable(q);
     leave(w);
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 /* Operations that need no memory of their own: nothing is allocated where nothing is before them. */
@@ -377,7 +377,7 @@ static int submit_light(struct dev_queue *q, uint64_t seq, struct dev_op *op)
             complete(q, seq);
     }
     leave(w);
-    return done ? DEV_SUCCESS : submit(q, seq, op, NULL, 0);
+    return done ? GM_CUDA_SUCCESS : submit(q, seq, op, NULL, 0);
 }
 
 static int submit_wrong(struct dev_queue *q, uint64_t seq, int result, uint64_t address, const char *text)
@@ -399,7 +399,7 @@ int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op)
     if (q->ops.next == &op->link)
         make_runnable(q);
     leave(w);
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 int dev_queue_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r)
@@ -416,7 +416,7 @@ int dev_queue_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy
                                     .src_pitch = r->src_pitch,
                                     .src_slice = r->src_slice } };
     if (!dev_box_check(q->work->window, &op.u.box, &address))
-        return submit_wrong(q, seq, DEV_ILLEGAL_ADDRESS, address, "copy outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address, "copy outside the program's device memory");
     if (op_bytes(&op) > q->work->ops->inline_bytes && q->work->ops->start)
         return submit(q, seq, &op, NULL, 0);
     return submit_light(q, seq, &op);
@@ -426,7 +426,7 @@ int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void 
 {
     const struct dev_op op = { .kind = DEV_OP_WRITE, .u.write = { .dst = dst, .size = size } };
     if (!dev_window_holds(q->work->window, dst, size))
-        return submit_wrong(q, seq, DEV_ILLEGAL_ADDRESS, dst, "write outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, dst, "write outside the program's device memory");
     return submit(q, seq, &op, data, size);
 }
 
@@ -441,7 +441,7 @@ int dev_queue_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill
                                      .value = r->value,
                                      .element_size = r->element_size } };
     if (!dev_area_check(q->work->window, &op.u.area, &address))
-        return submit_wrong(q, seq, DEV_ILLEGAL_ADDRESS, address, "fill outside the program's device memory");
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, address, "fill outside the program's device memory");
     if (op_bytes(&op) > q->work->ops->inline_bytes && q->work->ops->start)
         return submit(q, seq, &op, NULL, 0);
     return submit_light(q, seq, &op);
@@ -457,7 +457,7 @@ int dev_queue_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
 {
     struct dev_op op = { .kind = DEV_OP_STAMP, .u.event = event };
     if (event >= q->work->session->events_count)
-        return submit_wrong(q, seq, DEV_INVALID_HANDLE, 0, "stamp names an event that does not exist");
+        return submit_wrong(q, seq, GM_CUDA_INVALID_HANDLE, 0, "stamp names an event that does not exist");
     return submit_light(q, seq, &op);
 }
 

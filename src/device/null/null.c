@@ -37,13 +37,13 @@ static int null_open(struct dev **out, const struct dev_events *events)
 {
     struct dev *d = calloc(1, sizeof(*d));
     if (!d)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     dev_guard_install();
     dev_info_describe(&d->info, "gmux null device", dev_worker_count());
     d->info.completes_always = true;
     d->events = *events;
     *out = d;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static void null_close(struct dev *d)
@@ -60,17 +60,17 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&c->modules);
     if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||
         dev_work_init(&c->work, c, &null_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         free(c);
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     }
     *out = c;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static void null_client_set_share(struct dev_client *c, double share_pct, int priority)
@@ -105,7 +105,7 @@ static void null_client_destroy(struct dev_client *c)
 
 static int null_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    return dev_window_map(&c->window, address, size) == 0 ? DEV_SUCCESS : DEV_OUT_OF_MEMORY;
+    return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
 static void null_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
@@ -120,25 +120,25 @@ static int null_module_load(struct dev_client *c, const void *image, size_t size
     memset(info, 0, sizeof(*info));
     if (kind != WIRE_IMAGE_KIND_PTX) {
         info->log = strdup("the null device reads PTX text only");
-        return DEV_NO_BINARY_FOR_GPU;
+        return GM_CUDA_NO_BINARY_FOR_GPU;
     }
     struct dev_module *m = calloc(1, sizeof(*m));
     if (!m)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     int r = dev_null_scan(image, size, info, &m->functions);
-    if (r != DEV_SUCCESS) {
+    if (r != GM_CUDA_SUCCESS) {
         free(m);
         return r;
     }
     m->info = (void *)(uintptr_t)info->info.data;
     gm_list_append(&c->modules, &m->link);
     *out = m;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static int null_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
-    return DEV_SUCCESS; /* fresh memory is zero, and no kernel reads it */
+    return GM_CUDA_SUCCESS; /* fresh memory is zero, and no kernel reads it */
 }
 
 static int null_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
@@ -149,7 +149,7 @@ static int null_queue_create(struct dev_client *c, uint32_t stream, int priority
 static int null_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     if (l->function >= l->module->functions)
-        dev_work_fail(q->work, DEV_INVALID_HANDLE, 0, "launch names a function that does not exist");
+        dev_work_fail(q->work, GM_CUDA_INVALID_HANDLE, 0, "launch names a function that does not exist");
     return dev_queue_mark(q, seq);
 }
 

@@ -188,7 +188,7 @@ int dev_null_scan(const char *text, size_t size, struct dev_module_info *out, ui
 {
     struct scan *s = calloc(1, sizeof(*s));
     if (!s)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     s->at = text;
     s->end = text + strnlen(text, size);
     s->globals_align = 256;
@@ -212,7 +212,7 @@ int dev_null_scan(const char *text, size_t size, struct dev_module_info *out, ui
         else if (is(s, ";"))
             external = false;
     }
-    int r = DEV_INVALID_PTX;
+    int r = GM_CUDA_INVALID_PTX;
     if (!sane || s->ptx_version == 0) {
         unsigned line = 1;
         for (const char *p = text; p < s->at; p++)

@@ -8,8 +8,8 @@
 
 #include "device/modinfo.h"
 
-/* `text` need not end with a NUL. DEV_SUCCESS with `out` filled (info.info.data is the caller's to free),
- * DEV_INVALID_PTX with out->log set if it is not PTX at all, DEV_OUT_OF_MEMORY. */
+/* `text` need not end with a NUL. GM_CUDA_SUCCESS with `out` filled (info.info.data is the caller's to free),
+ * GM_CUDA_INVALID_PTX with out->log set if it is not PTX at all, GM_CUDA_OUT_OF_MEMORY. */
 int dev_null_scan(const char *text, size_t size, struct dev_module_info *out, uint32_t *functions);
 
 #endif

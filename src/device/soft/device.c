@@ -42,7 +42,7 @@ static int soft_open(struct dev **out, const struct dev_events *events)
 {
     struct dev *d = calloc(1, sizeof(*d));
     if (!d)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     const struct soft_sched_config config = { .workers = dev_worker_count(), .block_timeout_ns = block_timeout_ns() };
     dev_guard_install();
@@ -51,13 +51,13 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     d->events = *events;
     if (soft_sched_create(&d->sched, &config) < 0) {
         soft_close(d);
-        return DEV_OPERATING_SYSTEM;
+        return GM_CUDA_OPERATING_SYSTEM;
     }
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
     if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, NULL) < 0)
         d->compiler = NULL;
     *out = d;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static const struct dev_info *soft_info(struct dev *d)
@@ -71,7 +71,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
 {
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
     gm_list_init(&c->modules);
     soft_helpers_init(&c->helpers, NULL);
@@ -80,11 +80,11 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
         dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         free(c);
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     }
     soft_account_open(d->sched, &c->account, config->share_pct, config->priority);
     *out = c;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static void soft_client_set_share(struct dev_client *c, double share_pct, int priority)
@@ -118,7 +118,7 @@ static uint32_t soft_backlog(struct dev_client *c)
 
 static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    return dev_window_map(&c->window, address, size) == 0 ? DEV_SUCCESS : DEV_OUT_OF_MEMORY;
+    return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
 static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)

@@ -45,7 +45,7 @@ static int fatbin_text(const uint8_t *p, size_t size, struct soft_text *out, cha
     memcpy(&all, p + 8, 8);
     if (header < 16 || header > size || all > size - header) {
         snprintf(why, why_size, "fat binary is cut short");
-        return DEV_INVALID_IMAGE;
+        return GM_CUDA_INVALID_IMAGE;
     }
     size_t at = header, end = header + (size_t)all;
     for (unsigned n = 0; n < ENTRIES_MOST && end - at >= sizeof(struct entry); n++) {
@@ -53,7 +53,7 @@ static int fatbin_text(const uint8_t *p, size_t size, struct soft_text *out, cha
         memcpy(&e, p + at, sizeof(e));
         if (e.header_size < sizeof(e) || e.header_size > end - at || e.payload_size > end - at - e.header_size) {
             snprintf(why, why_size, "entry %u of the fat binary does not fit into it", n);
-            return DEV_INVALID_IMAGE;
+            return GM_CUDA_INVALID_IMAGE;
         }
         if (e.kind != FATBIN_PTX) {
             cubins++;
@@ -67,7 +67,7 @@ static int fatbin_text(const uint8_t *p, size_t size, struct soft_text *out, cha
         at += e.header_size + (size_t)e.payload_size;
     }
     if (best)
-        return DEV_SUCCESS;
+        return GM_CUDA_SUCCESS;
     if (compressed)
         snprintf(why, why_size,
                  "the fat binary's PTX is compressed, which this device does not read; build with "
@@ -77,7 +77,7 @@ static int fatbin_text(const uint8_t *p, size_t size, struct soft_text *out, cha
                  "the fat binary has machine code for GPUs (%u images) and no PTX; the software device needs PTX "
                  "(nvcc -gencode arch=compute_75,code=compute_75)",
                  cubins);
-    return DEV_NO_BINARY_FOR_GPU;
+    return GM_CUDA_NO_BINARY_FOR_GPU;
 }
 
 int soft_image_text(const void *image, size_t size, uint32_t kind, struct soft_text *out, char *why, size_t why_size)
@@ -93,13 +93,13 @@ int soft_image_text(const void *image, size_t size, uint32_t kind, struct soft_t
         snprintf(why, why_size,
                  "a cubin holds machine code for one GPU; the software device needs PTX "
                  "(nvcc -ptx, or -gencode arch=compute_75,code=compute_75)");
-        return DEV_NO_BINARY_FOR_GPU;
+        return GM_CUDA_NO_BINARY_FOR_GPU;
     }
     if (kind != WIRE_IMAGE_KIND_PTX) {
         snprintf(why, why_size, "not a fat binary, a cubin or PTX text");
-        return DEV_INVALID_IMAGE;
+        return GM_CUDA_INVALID_IMAGE;
     }
     out->data = image;
     out->size = strnlen(image, size);
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }

@@ -11,7 +11,7 @@ struct soft_text {
     size_t size;
 };
 
-/* `kind` is what the sender thinks it is. DEV_SUCCESS; DEV_NO_BINARY_FOR_GPU or DEV_INVALID_IMAGE with the reason, one
+/* `kind` is what the sender thinks it is. GM_CUDA_SUCCESS; GM_CUDA_NO_BINARY_FOR_GPU or GM_CUDA_INVALID_IMAGE with the reason, one
  * line, in `why`. The image is hostile. */
 GM_MUST_CHECK int soft_image_text(const void *image, size_t size, uint32_t kind, struct soft_text *out, char *why,
                                   size_t why_size);

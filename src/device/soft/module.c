@@ -121,9 +121,9 @@ static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *wh
         kernel_describe(k, ir, &ir->fns[i], info);
         k->interpreter = interp_code_create(ir, i, why, why_size);
         if (!k->interpreter)
-            return DEV_INVALID_PTX;
+            return GM_CUDA_INVALID_PTX;
     }
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 /* Module-scope variables one after the other; m->globals holds their offsets until the module is placed. */
@@ -132,7 +132,7 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
     const struct ir_module *ir = m->ir;
     m->globals = calloc(GM_MAX(ir->symbol_count, 1u), sizeof(*m->globals));
     if (!m->globals)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     m->globals_align = GLOBALS_ALIGN;
     for (uint32_t i = 0; i < ir->symbol_count; i++) {
         const struct ir_symbol *s = &ir->symbols[i];
@@ -141,7 +141,7 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
         uint64_t end;
         if (!gm_align_up(m->globals_size, GM_MAX(s->align, 1u), &m->globals[i]) ||
             __builtin_add_overflow(m->globals[i], s->size, &end))
-            return DEV_OUT_OF_MEMORY;
+            return GM_CUDA_OUT_OF_MEMORY;
         m->globals_size = end;
         m->globals_align = GM_MAX(m->globals_align, s->align);
         if (s->fn != IR_NONE)
@@ -154,7 +154,7 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
         };
         dev_modinfo_global(info, &g);
     }
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 static int text_parse(struct dev_client *c, const struct soft_text *text, struct dev_module **out, char *why,
@@ -166,14 +166,14 @@ static int text_parse(struct dev_client *c, const struct soft_text *text, struct
     int r = ptx_parse(text->data, text->size, &ir, &error);
     if (r < 0) {
         snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
-        return r == -ENOMEM ? DEV_OUT_OF_MEMORY : DEV_INVALID_PTX;
+        return r == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
     }
     for (uint32_t i = 0; i < ir->fn_count; i++)
         kernels += ir->fns[i].is_entry;
     struct dev_module *m = soft_module_create(c, kernels);
     if (!m) {
         ir_module_destroy(ir);
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     }
     *out = m;
     m->ir = ir;
@@ -181,10 +181,10 @@ static int text_parse(struct dev_client *c, const struct soft_text *text, struct
     m->text = malloc(GM_MAX(text->size, (size_t)1));
     m->names = malloc(GM_MAX(ir->strings_size, (uint64_t)1));
     if (!m->text || !m->names)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     memcpy(m->text, text->data, text->size);
     memcpy(m->names, ir->strings, ir->strings_size);
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 int soft_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
@@ -199,24 +199,24 @@ int soft_module_load(struct dev_client *c, const void *image, size_t size, uint3
     memset(info, 0, sizeof(*info));
     dev_modinfo_init(&collected);
     int r = soft_image_text(image, size, kind, &text, why, sizeof(why));
-    if (r == DEV_SUCCESS)
+    if (r == GM_CUDA_SUCCESS)
         r = text_parse(c, &text, &m, why, sizeof(why));
-    if (r == DEV_SUCCESS)
+    if (r == GM_CUDA_SUCCESS)
         r = kernels_make(m, &collected, why, sizeof(why));
-    if (r == DEV_SUCCESS)
+    if (r == GM_CUDA_SUCCESS)
         r = globals_lay_out(m, &collected);
-    if (r == DEV_SUCCESS)
+    if (r == GM_CUDA_SUCCESS)
         r = dev_modinfo_finish(&collected, m->ir->version, m->ir->target, m->globals_size, m->globals_align, info);
     else
         dev_modinfo_drop(&collected);
-    if (r != DEV_SUCCESS) {
+    if (r != GM_CUDA_SUCCESS) {
         info->log = strdup(why);
         soft_module_unload(m);
         return r;
     }
     m->info = (void *)(uintptr_t)info->info.data;
     *out = m;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }
 
 /* --- placing --------------------------------------------------------------------------------------------------- */
@@ -241,15 +241,15 @@ int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initi
 {
     struct dev_guard g = { 0 };
     if (!m->ir)
-        return DEV_INVALID_VALUE; /* placed already */
+        return GM_CUDA_INVALID_VALUE; /* placed already */
     if (m->globals_size && !dev_window_holds(&m->client->window, globals_address, m->globals_size))
-        return DEV_INVALID_VALUE;
+        return GM_CUDA_INVALID_VALUE;
     for (uint32_t i = 0; i < m->ir->symbol_count; i++)
         if (ir_symbol_is_placed(m->ir, i))
             m->globals[i] += globals_address;
     if (initialise && m->globals_size && dev_guard_call(&g, globals_write, m) != 0)
-        return DEV_INVALID_VALUE;
+        return GM_CUDA_INVALID_VALUE;
     ir_module_destroy(m->ir);
     m->ir = NULL;
-    return DEV_SUCCESS;
+    return GM_CUDA_SUCCESS;
 }

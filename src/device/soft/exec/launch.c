@@ -112,31 +112,31 @@ static int fault_of(int signal, enum soft_outcome outcome, bool timed_out, const
         int result;
         const char *what;
     } outcomes[] = {
-        [SOFT_FAULT_ADDRESS] = { DEV_ILLEGAL_ADDRESS, "illegal address" },
-        [SOFT_FAULT_MISALIGNED] = { DEV_MISALIGNED_ADDRESS, "misaligned address" },
-        [SOFT_FAULT_TRAP] = { DEV_LAUNCH_FAILED, "trap" },
-        [SOFT_FAULT_UNSUPPORTED] = { DEV_NOT_SUPPORTED, "operation that this device does not have" },
-        [SOFT_FAULT_ASSERT] = { DEV_ASSERT, "failed assertion" },
-        [SOFT_FAULT_BARRIER] = { DEV_LAUNCH_FAILED, "barrier that can never complete" },
+        [SOFT_FAULT_ADDRESS] = { GM_CUDA_ILLEGAL_ADDRESS, "illegal address" },
+        [SOFT_FAULT_MISALIGNED] = { GM_CUDA_MISALIGNED_ADDRESS, "misaligned address" },
+        [SOFT_FAULT_TRAP] = { GM_CUDA_LAUNCH_FAILED, "trap" },
+        [SOFT_FAULT_UNSUPPORTED] = { GM_CUDA_NOT_SUPPORTED, "operation that this device does not have" },
+        [SOFT_FAULT_ASSERT] = { GM_CUDA_ASSERT, "failed assertion" },
+        [SOFT_FAULT_BARRIER] = { GM_CUDA_LAUNCH_FAILED, "barrier that can never complete" },
     };
     if (signal == SIGSEGV || signal == SIGBUS) {
         *what = "illegal address";
-        return DEV_ILLEGAL_ADDRESS;
+        return GM_CUDA_ILLEGAL_ADDRESS;
     }
     if (signal == DEV_GUARD_INTERRUPT && timed_out) {
         *what = "time limit exceeded";
-        return DEV_LAUNCH_TIMEOUT;
+        return GM_CUDA_LAUNCH_TIMEOUT;
     }
     if (signal != 0) {
         *what = signal == SIGFPE ? "arithmetic exception" : "illegal instruction";
-        return DEV_LAUNCH_FAILED;
+        return GM_CUDA_LAUNCH_FAILED;
     }
     if (outcome > SOFT_DONE && (size_t)outcome < GM_ARRAY_LEN(outcomes)) {
         *what = outcomes[outcome].what;
         return outcomes[outcome].result;
     }
     *what = "unknown outcome";
-    return DEV_LAUNCH_FAILED;
+    return GM_CUDA_LAUNCH_FAILED;
 }
 
 static void launch_fault(const struct launch *l, struct soft_worker *w, int signal, enum soft_outcome outcome)
@@ -145,7 +145,7 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
     const char *what;
     char thread[64] = "", where[32] = "", text[256];
     int result = fault_of(signal, outcome, atomic_load_explicit(&w->timed_out, memory_order_relaxed), &what);
-    bool has_address = result == DEV_ILLEGAL_ADDRESS || result == DEV_MISALIGNED_ADDRESS;
+    bool has_address = result == GM_CUDA_ILLEGAL_ADDRESS || result == GM_CUDA_MISALIGNED_ADDRESS;
     uint64_t address = !has_address ? 0 : signal ? w->guard.address : b->fault_address;
 
     if (signal == 0)
@@ -169,7 +169,7 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
 
     soft_worker_serve(w, t->account);
     if (!block_prepare(w, l, loop.code)) {
-        dev_work_fail(l->op.queue->work, DEV_LAUNCH_OUT_OF_RESOURCES, 0, "no memory for a kernel's blocks");
+        dev_work_fail(l->op.queue->work, GM_CUDA_LAUNCH_OUT_OF_RESOURCES, 0, "no memory for a kernel's blocks");
         return false;
     }
     int signal = soft_worker_guarded(w, blocks_run, &loop);
@@ -213,7 +213,7 @@ void soft_launch_release(struct dev_op *op)
 /* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
 static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, uint64_t threads, int *result)
 {
-    *result = DEV_INVALID_VALUE;
+    *result = GM_CUDA_INVALID_VALUE;
     if (threads == 0 || l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0)
         return "empty grid or block";
     if (l->grid[0] > DEV_GRID_X || l->grid[1] > DEV_GRID_YZ || l->grid[2] > DEV_GRID_YZ)
@@ -224,7 +224,7 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
         return "too few parameter bytes";
     if (k->reqntid[0] && memcmp(k->reqntid, l->block, sizeof(k->reqntid)) != 0)
         return "block size is not the one the kernel requires";
-    *result = DEV_LAUNCH_OUT_OF_RESOURCES;
+    *result = GM_CUDA_LAUNCH_OUT_OF_RESOURCES;
     if (threads > k->max_threads)
         return "more threads per block than the kernel allows";
     if ((uint64_t)k->shared_dynamic + l->shared_bytes > DEV_SHARED_OPTIN_BYTES)
@@ -247,7 +247,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     struct dev_module *m = l->module;
     if (l->function >= m->kernel_count)
-        return launch_wrong(q, seq, DEV_INVALID_HANDLE, "a function", "there is no such function");
+        return launch_wrong(q, seq, GM_CUDA_INVALID_HANDLE, "a function", "there is no such function");
 
     struct soft_kernel *k = &m->kernels[l->function];
     uint64_t threads = (uint64_t)l->block[0] * l->block[1];
@@ -259,7 +259,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 
     struct launch *n = calloc(1, sizeof(*n) + l->params_size + PARAM_SLACK);
     if (!n)
-        return DEV_OUT_OF_MEMORY;
+        return GM_CUDA_OUT_OF_MEMORY;
     n->kernel = k;
     n->variant = soft_kernel_variant(k, l->block);
     memcpy(n->grid, l->grid, sizeof(n->grid));

@@ -52,7 +52,7 @@ static bool transfer_run(struct soft_task *t, struct soft_worker *w, uint64_t fi
     char text[128];
     snprintf(text, sizeof(text), "%s in stream %u touches address 0x%llx, which is not allocated",
              op->kind == DEV_OP_COPY ? "copy" : "fill", op->queue->stream, (unsigned long long)w->guard.address);
-    dev_work_fail(op->queue->work, DEV_ILLEGAL_ADDRESS, w->guard.address, text);
+    dev_work_fail(op->queue->work, GM_CUDA_ILLEGAL_ADDRESS, w->guard.address, text);
     return false;
 }
 
