@@ -163,7 +163,7 @@ Test(null, wrong_addresses_are_the_clients_fault)
     static const struct {
         uint64_t dst, src, size;
     } wrong[] = {
-        { 0, 0, 16 },         { 0, UINT64_MAX, 1 }, { 0, RIG_WINDOW_SIZE, 1 }, { RIG_WINDOW_SIZE - 8, 0, 16 },
+        { 0, 64, 16 },        { 0, UINT64_MAX, 1 }, { 0, RIG_WINDOW_SIZE, 1 }, { RIG_WINDOW_SIZE - 8, 0, 16 },
         { 0, 0, UINT64_MAX },
     };
     for (int i = 0; i < (int)GM_ARRAY_LEN(wrong); i++) {
