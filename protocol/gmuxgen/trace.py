@@ -50,13 +50,15 @@ class Printer:
         assert all(word in BUILTIN for word in base.split()), base
         return f'rt_trace_uint(&line_, "{label}", {expression});'
 
-    def argument(self, p):
+    def argument(self, f, p):
         plain = self.value(p.type, p.name, p.name) or f'rt_trace_struct(&line_, "{p.name}");'
         if p.direction == "in":
             return [f"    {plain}"]
         pointed = p.type[:-1].strip()
-        if pointed == "char" and p.count:
-            inner = f'rt_trace_str(&line_, "*{p.name}", {p.name});'
+        if pointed == "char" and p.count and not p.count.isdigit():
+            counter = next(c for c in f.params if c.name == p.count)
+            size = ("*" if counter.type.endswith("*") else "") + counter.name
+            inner = f'rt_trace_text(&line_, "*{p.name}", {p.name}, (int64_t){size});'
         elif p.count or pointed in ("void", "const void"):
             inner = None
         else:
@@ -73,7 +75,7 @@ def table(spec):
         functions += [f"static CUresult trace_{symbol}({f.args})", "{", "    struct rt_trace_line line_;",
                       f'    rt_trace_begin(&line_, "{symbol}");', f"    CUresult result_ = UNDER->{symbol}({f.names});"]
         for p in f.params:
-            functions += printer.argument(p)
+            functions += printer.argument(f, p)
         functions += ["    rt_trace_end(&line_, result_);", "    return result_;", "}", ""]
     o = [BANNER, '#include "client/gen/api.h"', '#include "client/trace.h"', "",
          "#define UNDER atomic_load_explicit(&rt_trace_under, memory_order_acquire)", ""]

@@ -65,26 +65,34 @@ void rt_trace_float(struct rt_trace_line *l, const char *name, double value)
     put(l, "%g", value);
 }
 
-void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value)
+void rt_trace_text(struct rt_trace_line *l, const char *name, const char *value, int64_t size)
 {
     label(l, name);
-    if (!value) {
-        put(l, "NULL");
-        return;
-    }
     put(l, "\"");
-    for (int i = 0; value[i] && i < TEXT_MAX; i++) {
+    for (int64_t i = 0; i < size && value[i]; i++) {
         unsigned char c = (unsigned char)value[i];
+        if (i == TEXT_MAX) {
+            put(l, "...");
+            break;
+        }
         if (c == '\n')
             put(l, "\\n");
         else if (c < ' ' || c == 0x7f)
             put(l, "\\x%02x", c);
         else
             put(l, c == '"' || c == '\\' ? "\\%c" : "%c", c);
-        if (i == TEXT_MAX - 1 && value[i + 1])
-            put(l, "...");
     }
     put(l, "\"");
+}
+
+void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value)
+{
+    if (value) {
+        rt_trace_text(l, name, value, INT64_MAX);
+        return;
+    }
+    label(l, name);
+    put(l, "NULL");
 }
 
 void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value, const struct rt_trace_name *names,
