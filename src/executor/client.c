@@ -169,7 +169,8 @@ void exe_client_stop(struct exe_client *c)
     }
     if (c->dev)
         c->engine->ops->client_stop(c->dev);
-    if (c->session.base)
+    /* A client with an error has threads that wait for what will not happen; one that is simply gone has not. */
+    if (c->session.base && atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
         tp_session_release_waiters(&c->session);
 }
 

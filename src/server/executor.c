@@ -18,7 +18,7 @@
 #include "server/server.h"
 
 /* A request that takes longer than this: the executor hangs, and is replaced. */
-#define REQUEST_BOUND_MS 60000u
+#define REQUEST_BOUND_MS 30000u
 /* An executor that had everything restored and lived so long has not died of what killed the one before. */
 #define PEACE_NS GM_NS_PER_S
 /* Deaths in a row are not counted beyond this while each executor at least had everything restored: whoever killed it
@@ -305,8 +305,9 @@ static void on_client_fault(struct srv_executor *x, struct tp_packet *p)
     wire_get_engine_client_fault(&p->body, &m);
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
         if (c->id == m.client && c->in_executor && !c->failed) {
-            srv_link_fault(x->server, c->pid, m.result, m.text);
-            srv_session_fail(c, m.result, m.address, m.text);
+            int result = m.result > 0 ? m.result : GM_CUDA_UNKNOWN;
+            srv_link_fault(x->server, c->pid, result, m.text);
+            srv_session_fail(c, result, m.address, m.text);
             break;
         }
 }

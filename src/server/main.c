@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -74,16 +73,6 @@ static int become_daemon(void)
     return 0;
 }
 
-/* Every session costs descriptors. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit l;
-    if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
-        l.rlim_cur = l.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &l);
-    }
-}
-
 static int serve(int control, int single, const char *device)
 {
     static struct srv_server server;
@@ -93,7 +82,6 @@ static int serve(int control, int single, const char *device)
         return 1;
     }
     int r = control >= 0 ? 0 : become_daemon();
-    raise_descriptor_limit();
     if (r == 0)
         r = srv_server_init(&server, device);
     if (r < 0) {

@@ -83,7 +83,20 @@ static void set_free(struct srv_ranges *r, struct srv_block *b)
 {
     b->free = true;
     b->user = NULL;
+    r->free_size += b->size;
     gm_list_insert(&r->bins[bin_of(r, b->size)], &b->bin);
+}
+
+/* A free block leaves its bin, to be handed out, merged or given up. */
+static void take_out(struct srv_ranges *r, struct srv_block *b)
+{
+    gm_list_remove(&b->bin);
+    r->free_size -= b->size;
+}
+
+uint64_t srv_ranges_left(const struct srv_ranges *r)
+{
+    return r->free_size;
 }
 
 int srv_ranges_add(struct srv_ranges *r, uint64_t base, uint64_t size)
@@ -154,7 +167,7 @@ struct srv_block *srv_ranges_alloc(struct srv_ranges *r, uint64_t size, uint64_t
         free(high);
         return NULL;
     }
-    gm_list_remove(&b->bin);
+    take_out(r, b);
     if (low) { /* `low` is the new descriptor; what is handed out is the upper part */
         split(b, at, low);
         set_free(r, b);
@@ -196,12 +209,12 @@ struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b)
     gm_list_remove(&b->bin);
     r->used_count--;
     if (b->above && b->above->free) {
-        gm_list_remove(&b->above->bin);
+        take_out(r, b->above);
         merge(b, b->above);
     }
     if (b->below && b->below->free) {
         b = b->below;
-        gm_list_remove(&b->bin);
+        take_out(r, b);
         merge(b, b->above);
     }
     set_free(r, b);
@@ -210,8 +223,7 @@ struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b)
 
 void srv_ranges_remove(struct srv_ranges *r, struct srv_block *whole)
 {
-    (void)r;
     assert(whole->free && !whole->below && !whole->above);
-    gm_list_remove(&whole->bin);
+    take_out(r, whole);
     free(whole);
 }

@@ -21,6 +21,7 @@ struct srv_ranges {
     struct gm_list *buckets; /* blocks in use, by address */
     size_t buckets_count;
     size_t used_count;
+    uint64_t free_size; /* of all free blocks */
 };
 
 struct srv_block {
@@ -48,6 +49,8 @@ struct srv_block *srv_ranges_find(const struct srv_ranges *r, uint64_t address);
 /* Gives `b` back. If its region is now free as a whole, returns the block that spans it, for srv_ranges_remove();
  * otherwise NULL. */
 struct srv_block *srv_ranges_free(struct srv_ranges *r, struct srv_block *b);
+/* What is free, in however many pieces. */
+uint64_t srv_ranges_left(const struct srv_ranges *r);
 /* Takes out a region that is free as a whole. */
 void srv_ranges_remove(struct srv_ranges *r, struct srv_block *whole);
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -18,6 +19,9 @@
 
 /* How long a client that started us may take to say hello. */
 #define HELLO_BOUND_S 10
+
+/* Its socket, session memory and two areas; answers on their way. */
+#define SESSION_DESCRIPTORS 8u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
@@ -36,6 +40,9 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
+    for (char *p = line; *p; p++) /* what others say is quoted in it */
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
     gm_info(&topic, "%s", line);
     if (!s->has_link)
         return;
@@ -65,6 +72,21 @@ static void on_dump(uv_signal_t *handle, int number)
                 (unsigned long long)s->account.used[q]);
 }
 
+/* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room. */
+static void limit_descriptors(struct srv_server *s)
+{
+    struct rlimit l;
+    uint64_t all = 1024;
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &l);
+        if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
+            all = l.rlim_cur;
+    }
+    s->sessions_max = (unsigned)GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
+    s->account.limit[SRV_MODULES] = all / 4;
+}
+
 int srv_server_init(struct srv_server *s, const char *device_name)
 {
     memset(s, 0, sizeof(*s));
@@ -73,8 +95,11 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     gm_list_init(&s->sessions);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    int r = srv_ranges_init(&s->windows, 1u << 30);
+    limit_descriptors(s);
+    int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
     if (r == 0)
+        r = srv_ranges_add(&s->windows, SRV_WINDOWS2_BASE, SRV_WINDOWS2_END - SRV_WINDOWS2_BASE);
+    if (r == 0) /* the one added last is used first */
         r = srv_ranges_add(&s->windows, SRV_WINDOWS_BASE, SRV_WINDOWS_END - SRV_WINDOWS_BASE);
     if (r == 0)
         r = uv_loop_init(&s->loop);

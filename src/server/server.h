@@ -17,16 +17,21 @@
 #include "server/ranges.h"
 #include "transport/session.h"
 
-/* Where windows lie: above what programs use by themselves, below where position-independent ones are loaded. */
-#define SRV_WINDOWS_BASE 0x400000000000u
-#define SRV_WINDOWS_END  0x540000000000u
+/* Where windows lie: above what programs use by themselves, around where position-independent ones are loaded, below
+ * where the kernel puts mappings of its own choice. */
+#define SRV_WINDOWS_BASE  0x400000000000u
+#define SRV_WINDOWS_END   0x540000000000u
+#define SRV_WINDOWS2_BASE 0x580000000000u
+#define SRV_WINDOWS2_END  0x780000000000u
+#define SRV_WINDOW_MIN    (1ull << 32)
+#define SRV_WINDOWS_SHARE 16u /* a new window is at most this part of what is left */
 
 #define SRV_CLIENTS_MAX     512u
 #define SRV_CONTEXTS_MAX    64u /* of one session, as are the following */
 #define SRV_MODULES_MAX     1024u
 #define SRV_ALLOCATIONS_MAX 65536u
 #define SRV_MAPPINGS_MAX    4096u
-#define SRV_WINDOWS_MAX     16u /* the one it has and those it could not use */
+#define SRV_WINDOWS_MAX     8u /* the one it has and those it could not use */
 #define SRV_IMAGE_BYTES_MAX (1u << 30)
 #define SRV_PENDING_MAX     32u /* requests in the works before the session is not read any more */
 #define SRV_CUDA_VERSION    13000u
@@ -121,6 +126,7 @@ struct srv_server {
     struct srv_ranges windows;
     struct gm_list sessions;
     unsigned sessions_count;
+    unsigned sessions_max;
     unsigned contexts_count;
     uint32_t next_session;
     struct wire_device device; /* once the executor is ready; strings and bytes are in device_packet */

@@ -46,11 +46,12 @@ void srv_session_status(struct srv_session *c, uint64_t serial, int result)
 static uint64_t window_size_for(const struct srv_server *s, const struct srv_session *c)
 {
     uint64_t device = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
-    uint64_t half = 1u << 30;
-    /* Twice what may be allocated, so that holes do not matter. */
-    while (half < 2 * device && half < SRV_WINDOWS_END - SRV_WINDOWS_BASE)
-        half *= 2;
-    return 2 * half;
+    uint64_t size = SRV_WINDOW_MIN;
+    /* Each area twice what may be allocated, so that holes do not matter; but never more than a part of the addresses
+     * left, so that there are always some for the next client. */
+    while (size / 4 < device && size * 2 <= srv_ranges_left(&s->windows) / SRV_WINDOWS_SHARE)
+        size *= 2;
+    return size;
 }
 
 /* Adds a window to those the session holds and makes it the one in use. */
@@ -72,13 +73,15 @@ static int take_window(struct srv_session *c)
     return 0;
 }
 
-static void free_windows(struct srv_session *c)
+/* Gives back all but the last `keep`. */
+static void free_windows(struct srv_session *c, unsigned keep)
 {
-    for (unsigned i = 0; i < c->windows_count; i++) {
-        srv_ranges_free(&c->server->windows, c->windows[i]);
+    for (unsigned i = 0; i + keep < c->windows_count; i++) {
+        if (c->windows[i])
+            srv_ranges_free(&c->server->windows, c->windows[i]);
+        c->windows[i] = NULL;
         srv_charge_release(&c->windows_charge[i]);
     }
-    c->windows_count = 0;
 }
 
 /* --- beginning ---------------------------------------------------------------------------------------------------- */
@@ -134,8 +137,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     gm_list_append(&s->sessions, &c->link);
     s->sessions_count++;
     srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
-    if (s->sessions_count > SRV_CLIENTS_MAX) {
-        srv_say(s, "Failed to accept new client. Maximum number of clients (%u) reached.", SRV_CLIENTS_MAX);
+    if (s->sessions_count > s->sessions_max) {
+        srv_say(s, "Failed to accept new client. Maximum number of clients (%u) reached.", s->sessions_max);
         srv_session_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "too many clients");
         return;
     }
@@ -295,6 +298,7 @@ static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
     *op = (struct ready_op) { c, p->header.serial };
     c->phase = SRV_ATTACHING;
     c->in_executor = true;
+    free_windows(c, 1); /* those it could not use */
     const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
     struct wire_enc e = encode_client(c, false);
     srv_executor_ask(&c->server->executor, c, &e, fds, GM_ARRAY_LEN(fds), on_client_added, op);
@@ -321,7 +325,7 @@ static void on_limited(void *arg, int result, struct tp_packet *answer)
 void srv_session_limit(struct srv_session *c)
 {
     set_limits(c);
-    if (!c->in_executor || c->phase != SRV_ATTACHED)
+    if (!c->in_executor || (c->phase != SRV_ATTACHED && c->phase != SRV_ATTACHING))
         return;
     struct wire_enc e = encode_set(c);
     srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_limited, c);
@@ -362,6 +366,9 @@ static void on_removed(void *arg, int result, struct tp_packet *answer)
     (void)result;
     (void)answer;
     c->in_executor = false;
+    /* The executor has done so if it ever knew the client; the one that did may have died. */
+    if (c->failed)
+        tp_session_release_waiters(&c->shared);
 }
 
 static void remove_from_executor(struct srv_session *c)
@@ -419,7 +426,7 @@ static void session_destroy(struct srv_session *c)
     srv_heap_finish(&c->heaps[0]);
     srv_heap_finish(&c->heaps[1]);
     srv_contexts_end(c);
-    free_windows(c);
+    free_windows(c, 0);
     tp_session_detach(&c->shared);
     gm_close(c->shared_fd);
     gm_close(c->heaps[0].fd);
