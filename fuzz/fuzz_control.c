@@ -78,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               .pid = SERVER_PID,
                               .killed = true, /* nobody is sent a signal */
                               .timer = timer,
+                              .lines = { .burst = 1, .per_second = 1 },
                               .limits = d.limits };
     gm_list_init(&s.pending);
     gm_list_init(&s.clients);

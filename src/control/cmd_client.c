@@ -78,7 +78,7 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, cons
         snprintf(namespace, sizeof(namespace), "%llu", (unsigned long long)c->pid_namespace);
     else
         snprintf(namespace, sizeof(namespace), "-");
-    ctl_reply(r, "%-10s%-10s%-15s%-26s%-15s%-15s\n", pid, id, server, device, namespace, c->command);
+    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace, c->command);
 }
 
 static void reply_ps_server(struct ctl_request *r, struct ctl_server *s)
@@ -105,7 +105,7 @@ void ctl_cmd_ps(struct ctl_request *r)
         ctl_reply(r, "Server not found\n");
         return;
     }
-    ctl_reply(r, "%-10s%-10s%-15s%-26s%-15s%-15s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND");
+    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", "PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND");
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
         if (!only || only == s)
             reply_ps_server(r, s);

@@ -74,14 +74,23 @@ void ctl_request_orphan(struct ctl_request *r)
     r->conn = NULL;
 }
 
-static void log_reply(struct ctl_daemon *d, const struct ctl_text *t)
+/* Whoever keeps a request waiting and leaves was trusted: others' requests are answered at once. */
+static void log_line(const struct ctl_request *r, const char *p, size_t n)
+{
+    if (r->conn)
+        ctl_log_ui(r->conn, "%.*s", (int)n, p);
+    else
+        ctl_log(r->daemon, "%.*s", (int)n, p);
+}
+
+static void log_reply(const struct ctl_request *r, const struct ctl_text *t)
 {
     const char *p = t->data;
     const char *end = p + t->size;
     while (p < end) {
         size_t n = strcspn(p, "\n");
         if (n)
-            ctl_log(d, "%.*s", (int)n, p);
+            log_line(r, p, n);
         p += n + 1;
     }
 }
@@ -108,7 +117,7 @@ void ctl_request_finish(struct ctl_request *r)
 {
     struct ctl_conn *c = r->conn;
     if (r->reply.size)
-        log_reply(r->daemon, &r->reply);
+        log_reply(r, &r->reply);
     if (c) {
         c->request = NULL;
         send_reply(c, &r->reply);
@@ -145,11 +154,7 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
 
 void ctl_command_received(struct ctl_conn *c, const char *line)
 {
-    bool trusted = c->peer.uid == 0 || c->peer.uid == c->daemon->uid;
-    if (trusted)
-        ctl_log(c->daemon, "Cmd:%s", line);
-    else
-        ctl_log_stranger(c->daemon, "Cmd:%s", line);
-    if (!ctl_command_run(c->daemon, c, trusted, line))
+    ctl_log_ui(c, "Cmd:%s", line);
+    if (!ctl_command_run(c->daemon, c, c->trusted, line))
         ctl_conn_drop(c, "command that cannot be kept");
 }

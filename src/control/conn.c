@@ -20,7 +20,7 @@
 void ctl_conn_close(struct ctl_conn *c)
 {
     if (c->phase == CTL_CONN_UI)
-        ctl_log(c->daemon, "UI closed");
+        ctl_log_ui(c, "UI closed");
     if (c->request)
         ctl_request_orphan(c->request);
     ctl_channel_close(c->channel);
@@ -104,7 +104,7 @@ static void ui_command(struct ctl_conn *c, struct tp_packet *p)
     }
     if (c->phase == CTL_CONN_NEW) {
         c->phase = CTL_CONN_UI;
-        ctl_log(c->daemon, "NEW UI");
+        ctl_log_ui(c, "NEW UI");
     }
     ctl_command_received(c, m.line);
 }
@@ -189,6 +189,7 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
     c->daemon = d;
     c->privileged = privileged;
     c->peer = peer;
+    c->trusted = peer.uid == 0 || peer.uid == d->uid;
     c->deadline_ns = gm_now_ns() + CTL_HELLO_MS * GM_NS_PER_MS;
     gm_list_init(&c->waiting);
     c->channel = ctl_channel_create(&d->loop, fd, &conn_ops, c);

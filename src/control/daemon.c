@@ -24,8 +24,9 @@
 #include "control/server.h"
 #include "control/spawn.h"
 
-/* Log lines per second that strangers may cause. */
-#define STRANGER_RATE 100
+/* Log lines that strangers may cause: at once, and in the long run. */
+#define STRANGER_BURST 1000
+#define STRANGER_RATE  50
 
 /* ---- log ---- */
 
@@ -37,23 +38,13 @@ void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Takes a line from the ration, if more than `reserve` are left. */
 static bool may_log(struct ctl_daemon *d, unsigned reserve)
 {
-    uint64_t now = gm_now_ns();
-    if (now - d->log_refill_ns >= GM_NS_PER_S) {
-        if (d->log_left_out)
-            ctl_log(d, "%u lines left out", d->log_left_out);
-        d->log_refill_ns = now;
-        d->log_budget = STRANGER_RATE;
-        d->log_left_out = 0;
-    }
-    if (d->log_budget <= reserve) {
-        d->log_left_out++;
-        return false;
-    }
-    d->log_budget--;
-    return true;
+    unsigned left_out;
+    bool may = ctl_ration_take(&d->strangers, gm_now_ns(), reserve, &left_out);
+    if (left_out)
+        ctl_log(d, "%u lines left out", left_out);
+    return may;
 }
 
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
@@ -69,8 +60,18 @@ void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
 void ctl_log_accept(struct ctl_daemon *d)
 {
     /* The least interesting line: it must not use up what there is for the others. */
-    if (may_log(d, STRANGER_RATE / 2))
+    if (may_log(d, STRANGER_BURST / 2))
         ctl_log(d, "Accepting connection...");
+}
+
+void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...)
+{
+    va_list ap;
+    if (!c->trusted && !may_log(c->daemon, 0))
+        return;
+    va_start(ap, fmt);
+    ctl_logfile_vwrite(&c->daemon->control_log, "Control", c->daemon->pid, fmt, ap);
+    va_end(ap);
 }
 
 /* ---- end ---- */
@@ -269,6 +270,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->queue);
     gm_list_init(&d->quits);
     ctl_limits_from_environment(&d->limits);
+    ctl_ration_init(&d->strangers, STRANGER_BURST, STRANGER_RATE);
     signal(SIGPIPE, SIG_IGN);
 
     if (ctl_place_open(d) < 0)

@@ -34,7 +34,7 @@ enum {
     CTL_RESULT_NOT_PERMITTED = 800,
     CTL_RESULT_CONNECTION_FAILED = 805,
     CTL_RESULT_SERVER_NOT_READY = 807,
-    CTL_RESULT_MAX_CONNECTIONS = 809,
+    CTL_RESULT_MAX_CLIENTS = 808,
 };
 
 enum {
@@ -47,6 +47,7 @@ enum {
     CTL_TERMINATE_MS = 10000, /* the answer to terminate_client */
     CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
     CTL_BACKOFF_MAX_MS = 25600,
+    CTL_SERVERS_MAX = 256,
     CTL_DEVICES_MAX = 16,
     CTL_CONTEXTS_MAX = 64,
 };
@@ -62,6 +63,9 @@ struct ctl_device {
     char uuid[41]; /* GPU-70f598bb-8246-94c4-2fd3-678326b63d17 */
     char pci[33];  /* as the server gave it: 0000:06:00.0 */
 };
+
+struct ctl_conn;
+struct ctl_request;
 
 struct ctl_daemon {
     struct ctl_options options;
@@ -82,13 +86,12 @@ struct ctl_daemon {
     struct gm_list conns; /* struct ctl_conn */
     unsigned conns_count;
     unsigned conns_max;
-    struct ctl_timer *sweep; /* drops silent connections */
-    unsigned log_budget;     /* lines that strangers may still cause in this second */
-    unsigned log_left_out;
-    uint64_t log_refill_ns;
+    struct ctl_timer *sweep;     /* drops silent connections */
+    struct ctl_ration strangers; /* log lines that they may cause */
 
     struct gm_list servers; /* struct ctl_server */
-    struct gm_list queue;   /* exclusive mode: struct ctl_conn of users whose turn has not come */
+    unsigned servers_count;
+    struct gm_list queue; /* exclusive mode: struct ctl_conn of users whose turn has not come */
     struct ctl_timer *backoff;
     unsigned backoff_ms;
     bool backoff_running;
@@ -116,6 +119,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
 void ctl_log(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...) GM_PRINTF(2, 3);
 void ctl_log_accept(struct ctl_daemon *d);
+/* Either, by who the peer is. */
+void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...) GM_PRINTF(2, 3);
 
 /* Watches the listening sockets, or stops doing so. */
 void ctl_daemon_listen(struct ctl_daemon *d, bool on);
@@ -134,8 +139,6 @@ enum ctl_conn_phase {
     CTL_CONN_WAITING, /* said hello; waits for its server */
 };
 
-struct ctl_request;
-
 struct ctl_conn {
     struct gm_list link;    /* daemon's conns */
     struct gm_list waiting; /* a server's pending, or the daemon's queue */
@@ -143,6 +146,7 @@ struct ctl_conn {
     struct ctl_channel *channel;
     enum ctl_conn_phase phase;
     bool privileged; /* came through control_privileged */
+    bool trusted;    /* the daemon's own user, or root */
     struct tp_peer peer;
     uint64_t deadline_ns;
     struct ctl_request *request; /* a command whose answer is not complete */

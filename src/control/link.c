@@ -7,9 +7,6 @@
 #include "base/clock.h"
 #include "control/command.h"
 
-/* Lines per second that one server may write. */
-#define LOG_RATE 500
-
 void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
 {
     int r = s->channel ? ctl_channel_send(s->channel, e, -1) : 0;
@@ -32,20 +29,12 @@ static const char *tag_of(struct ctl_server *s, const char *line)
 void ctl_link_log(struct ctl_server *s, const char *line)
 {
     struct ctl_logfile *log = &s->daemon->server_log;
-    uint64_t now = gm_now_ns();
-    if (now - s->log_refill_ns >= GM_NS_PER_S) {
-        if (s->log_left_out)
-            ctl_logfile_write(log, "Server", s->pid, "%u lines left out", s->log_left_out);
-        s->log_refill_ns = now;
-        s->log_budget = LOG_RATE;
-        s->log_left_out = 0;
-    }
-    if (s->log_budget == 0) {
-        s->log_left_out++;
-        return;
-    }
-    s->log_budget--;
-    ctl_logfile_write(log, tag_of(s, line), s->pid, "%s", line);
+    unsigned left_out;
+    bool may = ctl_ration_take(&s->lines, gm_now_ns(), 0, &left_out);
+    if (left_out)
+        ctl_logfile_write(log, "Server", s->pid, "%u lines left out", left_out);
+    if (may)
+        ctl_logfile_write(log, tag_of(s, line), s->pid, "%s", line);
 }
 
 static void on_log(struct ctl_server *s, struct tp_packet *p)

@@ -8,7 +8,43 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "control/text.h"
+
+void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second)
+{
+    *r = (struct ctl_ration) { .burst = burst, .per_second = per_second, .left = burst };
+}
+
+static void refill(struct ctl_ration *r, uint64_t now)
+{
+    uint64_t line_ns = GM_NS_PER_S / r->per_second;
+    uint64_t lines = (now - r->refilled_ns) / line_ns;
+    if (lines >= r->burst - r->left) {
+        r->left = r->burst;
+        r->refilled_ns = now;
+    } else {
+        r->left += (unsigned)lines;
+        r->refilled_ns += lines * line_ns;
+    }
+}
+
+bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, unsigned *left_out)
+{
+    *left_out = 0;
+    refill(r, now_ns);
+    if (r->left <= reserve) {
+        r->left_out++;
+        return false;
+    }
+    r->left--;
+    if (r->left_out && now_ns - r->told_ns >= GM_NS_PER_S) {
+        *left_out = r->left_out;
+        r->left_out = 0;
+        r->told_ns = now_ns;
+    }
+    return true;
+}
 
 static int open_file(const char *path)
 {

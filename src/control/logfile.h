@@ -21,6 +21,24 @@ struct ctl_logfile {
     int echo;   /* a second descriptor that gets every line, or -1; not owned */
 };
 
+/*
+ * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. What does not fit is counted, and
+ * the count is told once a second when there is room again.
+ */
+struct ctl_ration {
+    unsigned burst;
+    unsigned per_second;
+    unsigned left; /* lines */
+    unsigned left_out;
+    uint64_t refilled_ns;
+    uint64_t told_ns;
+};
+
+void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second);
+/* True if a line may be written and more than `reserve` are left. `*left_out`: so many were left out before it, tell
+ * it now; 0: nothing to tell. */
+GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, unsigned *left_out);
+
 /* Opens (creates) DIRECTORY/NAME. 0 or -errno. */
 GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, const char *directory, const char *name);
 /* Opens the file anew under its name; goes on with the old one where that fails. */

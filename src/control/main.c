@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,12 @@ static void print_commands_scdoc(void)
     for (const struct ctl_command *c = ctl_commands; c->name; c++)
         printf("*%s* %s\n\t%s.%s\n\n", c->name, c->arguments, c->help,
                c->flags & CTL_CHANGES ? " Only for the daemon's user and root." : "");
+}
+
+/* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe. */
+static void drop_descriptors(bool background)
+{
+    syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, background ? 0 : CLOSE_RANGE_CLOEXEC);
 }
 
 /* Standard descriptors that are missing would be taken by sockets, and written to as terminals. */
@@ -130,6 +138,8 @@ int main(int argc, char **argv)
             return 0;
         }
     }
+    if (foreground || background)
+        drop_descriptors(!foreground);
     if (foreground)
         return ctl_daemon_run(&options, false, -1, argv[0]);
     if (background)

@@ -132,6 +132,23 @@ static bool fits(const char *directory)
     return false;
 }
 
+/* Whoever owns the directory can put sockets of their own at our places, and get everybody's clients. Where the
+ * directory was chosen by somebody that is their business; the default in /tmp anybody can have made. */
+static int check_owner(struct ctl_daemon *d)
+{
+    struct stat st;
+    char text[96];
+    if (stat(d->pipe_directory, &st) < 0)
+        return complain(d->pipe_directory, strerror(errno));
+    if (st.st_uid == 0 || st.st_uid == d->uid)
+        return 0;
+    snprintf(text, sizeof(text), "belongs to user %u, who could take our place", (unsigned)st.st_uid);
+    if (!getenv("CUDA_MPS_PIPE_DIRECTORY"))
+        return complain(d->pipe_directory, text);
+    fprintf(stderr, "gmux-control: warning: %s: %s\n", d->pipe_directory, text);
+    return 0;
+}
+
 int ctl_place_open(struct ctl_daemon *d)
 {
     const char *directory = ctl_place_pipe_directory();
@@ -140,7 +157,7 @@ int ctl_place_open(struct ctl_daemon *d)
     d->pipe_directory = make_directory(directory);
     if (!d->pipe_directory)
         return complain(directory, strerror(errno));
-    if (!fits(d->pipe_directory) || take_lock(d) < 0 || open_logs(d) < 0 ||
+    if (!fits(d->pipe_directory) || check_owner(d) < 0 || take_lock(d) < 0 || open_logs(d) < 0 ||
         make_socket(d, CTL_SOCKET, 0666, &d->listener_fds[0]) < 0 ||
         make_socket(d, CTL_PRIVILEGED_SOCKET, 0755, &d->listener_fds[1]) < 0 || write_pid(d) < 0)
         return -1;

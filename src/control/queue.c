@@ -35,14 +35,23 @@ static bool must_wait(struct ctl_daemon *d, uid_t uid)
     return !gm_list_empty(&d->servers) && !server_of(d, uid);
 }
 
+static void log_pending(struct ctl_conn *c, uid_t uid)
+{
+    ctl_log_stranger(c->daemon, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list",
+                     (int)c->peer.pid, (unsigned)uid);
+}
+
 static void serve(struct ctl_conn *c)
 {
     struct ctl_daemon *d = c->daemon;
     uid_t uid = owner_of(d, c->peer.uid);
     struct ctl_server *s = server_of(d, uid);
     if (!s || s->state != CTL_SERVER_ACTIVE)
-        ctl_log(d, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list", (int)c->peer.pid,
-                (unsigned)uid);
+        log_pending(c, uid);
+    if (!s && d->servers_count >= CTL_SERVERS_MAX) {
+        ctl_conn_refuse(c, CTL_RESULT_MAX_CLIENTS, "there are too many servers");
+        return;
+    }
     if (!s)
         s = ctl_server_create(d, uid, c->peer.gid);
     if (!s) {
@@ -63,8 +72,7 @@ void ctl_queue_admit(struct ctl_conn *c)
         snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else", (unsigned)d->uid);
         ctl_conn_refuse(c, CTL_RESULT_NOT_PERMITTED, text);
     } else if (must_wait(d, owner_of(d, uid))) {
-        ctl_log(d, "NEW CLIENT %d from user %u: Server is not ready, push client to pending list", (int)c->peer.pid,
-                (unsigned)uid);
+        log_pending(c, owner_of(d, uid));
         gm_list_append(&d->queue, &c->waiting);
         ctl_queue_advance(d);
     } else {

@@ -16,6 +16,13 @@
 #include "control/link.h"
 #include "control/spawn.h"
 
+/* Lines that one server may write: at once, and in the long run. */
+#define LINES_BURST 5000
+#define LINES_RATE  200
+
+/* Bursts of packets that a server may have left behind. */
+#define LAST_BURSTS 64
+
 #define TICK_MS     250
 #define HIDDEN_PIDS 0x40000000u /* above every process id of Linux; where NVIDIA's servers put theirs, too */
 
@@ -39,7 +46,9 @@ struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
         return NULL;
     }
     s->limits = d->limits;
+    ctl_ration_init(&s->lines, LINES_BURST, LINES_RATE);
     gm_list_append(&d->servers, &s->link);
+    d->servers_count++;
     start(s);
     return s;
 }
@@ -72,6 +81,7 @@ static void destroy(struct ctl_server *s)
     close_process(s);
     ctl_timer_close(s->timer);
     gm_list_remove(&s->link);
+    d->servers_count--;
     refuse_pending(s, CTL_RESULT_CONNECTION_FAILED, "the server has ended");
     gm_list_for_each_safe (c, &s->clients, struct ctl_client, link)
         forget_client(s, c);
@@ -204,7 +214,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
         ctl_conn_refuse(conn, CTL_RESULT_CONNECTION_FAILED, "out of memory");
         return;
     }
-    ctl_log(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
+    ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client(&e, 0,
                           &(struct wire_link_client) { .pid = c->key,
@@ -391,7 +401,7 @@ static void ended(struct ctl_server *s, int status)
     /* Its last words may still be on the way. */
     if (s->output)
         ctl_lines_drain(s->output);
-    if (s->channel)
+    for (int i = 0; i < LAST_BURSTS && s->channel; i++)
         ctl_channel_drain(s->channel);
     if (WIFEXITED(status))
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(status));

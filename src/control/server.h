@@ -56,13 +56,11 @@ struct ctl_server {
     struct gm_list clients; /* struct ctl_client.link */
     unsigned clients_count;
     struct gm_list terminations; /* struct ctl_request waiting for an answer */
-    unsigned log_budget;
-    unsigned log_left_out;
-    uint64_t log_refill_ns;
-    uint64_t force_at_ns; /* STOPPING: forced from then on; 0: never */
-    uint64_t end_at_ns;   /* STOPPING: killed then; 0: it may still wait for clients */
-    int result;           /* what waiting clients get if it fails; 0: it did not say */
-    char cause[513];      /* why it failed, as far as it said */
+    struct ctl_ration lines;     /* for server.log */
+    uint64_t force_at_ns;        /* STOPPING: forced from then on; 0: never */
+    uint64_t end_at_ns;          /* STOPPING: killed then; 0: it may still wait for clients */
+    int result;                  /* what waiting clients get if it fails; 0: it did not say */
+    char cause[513];             /* why it failed, as far as it said */
 };
 
 /* Creates and starts one. NULL without memory. */

@@ -53,8 +53,9 @@ static GM_NORETURN void child(const struct ctl_spawn *how, int link_fd, int outp
     if (dup2(output_fd, STDERR_FILENO) < 0 || dup2(output_fd, STDOUT_FILENO) < 0 || zero < 0 ||
         dup2(zero, STDIN_FILENO) < 0)
         _exit(127);
-    /* Ignored signals and the mask survive exec; handlers do not. */
-    signal(SIGPIPE, SIG_DFL);
+    /* The daemon's handlers would tell the daemon; ignored signals and the mask would survive exec. */
+    for (int i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
@@ -84,11 +85,16 @@ pid_t ctl_spawn_server(const struct ctl_spawn *how, int *link_fd, int *output_fd
     GM_AUTO_FD int reading = pipe_fds[0];
     GM_AUTO_FD int writing = pipe_fds[1];
 
+    sigset_t all, old;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
     pid_t pid = fork();
-    if (pid < 0)
-        return -errno;
     if (pid == 0)
         child(how, theirs, writing);
+    r = -errno;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    if (pid < 0)
+        return r;
     *link_fd = gm_take_fd(&ours);
     *output_fd = gm_take_fd(&reading);
     return pid;
@@ -100,10 +106,10 @@ static char *candidate(const char *dir, const char *rest)
     char *path;
     if (asprintf(&path, "%s/%s", dir, rest) < 0)
         return NULL;
-    if (access(path, X_OK) == 0)
-        return path;
+    /* The daemon changes its directory: a relative name is no good. */
+    char *real = access(path, X_OK) == 0 ? realpath(path, NULL) : NULL;
     free(path);
-    return NULL;
+    return real;
 }
 
 char *ctl_spawn_find_server(void)

@@ -1,4 +1,4 @@
-# Servers that fail, hang or lie, with stand-ins: their clients get an error, the log says why, and `quit` always ends.
+# Servers that fail, hang or lie, with stand-ins: their clients get an error, and the log says why.
 
 load helper
 
@@ -86,60 +86,4 @@ teardown() {
     "$control" shutdown_server "$server" -f
     [[ $(answered one) == "refused 807 "* ]]
     wait_log control "Server $server exited with status 0"
-}
-
-@test "quit waits for clients; quit -t forces" {
-    start_daemon
-    start_client one
-    answered one
-    server=$(the_server)
-    "$control" quit &
-    ui=$!
-    wait_log control "Try shutting down server $server, backoff is disabled"
-    start_client two
-    [[ $(answered two) == "refused 807 "* ]]
-    kill -0 "$daemon"
-    kill -0 "$ui"
-    "$control" quit -t 1
-    wait "$ui"
-    gone "$daemon"
-    has_line control "Force shutting down server $server"
-    grep -q lost "$DIR/one.out"
-}
-
-@test "quit ends when the last client leaves" {
-    start_daemon
-    start_client one
-    answered one
-    "$control" quit &
-    ui=$!
-    wait_log control "Cmd:quit"
-    kill -0 "$daemon"
-    stop_client one
-    wait "$ui"
-    gone "$daemon"
-}
-
-@test "quit ends although a server does not" {
-    echo deaf > "$DIR/mode"
-    start_daemon
-    start_client one
-    answered one
-    server=$(the_server)
-    "$control" quit -t 0
-    gone "$daemon"
-    gone "$server"
-    has_line control "Killing server $server: it was asked to end and does not"
-}
-
-@test "quit ends although a server is stopped and its clients are dead" {
-    start_daemon
-    start_client one
-    answered one
-    server=$(the_server)
-    kill -STOP "$server"
-    stop_client one
-    "$control" quit
-    gone "$daemon"
-    gone "$server"
 }

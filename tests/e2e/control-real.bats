@@ -116,3 +116,13 @@ log_has() {
     done | sort -n > "$DIR/uids"
     [ "$(cat "$DIR/uids")" = $'0\n12345' ]
 }
+
+@test "called by NVIDIA's name, server processes have NVIDIA's name" {
+    ln -s "$control" "$DIR/nvidia-cuda-mps-control"
+    "$DIR/nvidia-cuda-mps-control" -d 3>&-
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    start_client one
+    [[ $(answered one) == served* ]]
+    [ "$(tr '\0' ' ' < "/proc/$(the_server)/cmdline")" = "nvidia-cuda-mps-server --control 3 " ]
+    [ "$(tr '\0' ' ' < "/proc/$daemon/cmdline")" = "$DIR/nvidia-cuda-mps-control -d " ]
+}

@@ -1,4 +1,4 @@
-# Servers and clients, with stand-ins for both: the life of a server, its limits, and what happens when it fails.
+# Servers and clients, with stand-ins for both: the life of a server, its limits, and its end.
 
 load helper
 
@@ -176,4 +176,60 @@ stamp='^\[20[0-9]{2}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}'
     done
     until_true 50 test "$(count_lines server 'disconnected')" = 12 || true
     until_true 50 bash -c '[ -z "$("$0" get_client_list "$1")" ]' "$control" "$server"
+}
+
+@test "quit waits for clients; quit -t forces" {
+    start_daemon
+    start_client one
+    answered one
+    server=$(the_server)
+    "$control" quit &
+    ui=$!
+    wait_log control "Try shutting down server $server, backoff is disabled"
+    start_client two
+    [[ $(answered two) == "refused 807 "* ]]
+    kill -0 "$daemon"
+    kill -0 "$ui"
+    "$control" quit -t 1
+    wait "$ui"
+    gone "$daemon"
+    has_line control "Force shutting down server $server"
+    grep -q lost "$DIR/one.out"
+}
+
+@test "quit ends when the last client leaves" {
+    start_daemon
+    start_client one
+    answered one
+    "$control" quit &
+    ui=$!
+    wait_log control "Cmd:quit"
+    kill -0 "$daemon"
+    stop_client one
+    wait "$ui"
+    gone "$daemon"
+}
+
+@test "quit ends although a server does not" {
+    echo deaf > "$DIR/mode"
+    start_daemon
+    start_client one
+    answered one
+    server=$(the_server)
+    "$control" quit -t 0
+    gone "$daemon"
+    gone "$server"
+    has_line control "Killing server $server: it was asked to end and does not"
+}
+
+@test "quit ends although a server is stopped and its clients are dead" {
+    start_daemon
+    start_client one
+    answered one
+    server=$(the_server)
+    kill -STOP "$server"
+    stop_client one
+    "$control" quit
+    gone "$daemon"
+    gone "$server"
 }

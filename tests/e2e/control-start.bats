@@ -145,3 +145,30 @@ teardown() {
     [ ! -e "$DIR/pipe/nvidia-cuda-mps-control.pid" ]
     has_line control "Exit with status 0"
 }
+
+@test "the daemon keeps none of its caller's descriptors" {
+    exec {lock}> "$DIR/lock"
+    flock "$lock"
+    "$control" -d
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    exec {lock}>&-
+    flock -n "$DIR/lock" true
+    [ "$(readlink "/proc/$daemon/fd/0" "/proc/$daemon/fd/1" "/proc/$daemon/fd/2" | sort -u)" = /dev/null ]
+    [ "$(readlink "/proc/$daemon/cwd")" = / ]
+}
+
+@test "relative directories" {
+    cd "$DIR"
+    CUDA_MPS_PIPE_DIRECTORY=pipe/ CUDA_MPS_LOG_DIRECTORY=log GMUX_LIBEXECDIR=bin start_daemon
+    has_line control "Starting control daemon using socket $DIR/pipe/control"
+    start_client one
+    [[ $(answered one) == served* ]]
+}
+
+@test "a pipe directory of another user: a warning" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    mkdir "$DIR/pipe"
+    chown 12345 "$DIR/pipe"
+    run -0 "$control" -d
+    [ "$output" = "gmux-control: warning: $DIR/pipe: belongs to user 12345, who could take our place" ]
+}

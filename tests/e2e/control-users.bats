@@ -107,3 +107,23 @@ teardown() {
     start_client two "${b[@]}" --
     [[ $(answered two) == served* ]]
 }
+
+@test "clients whose process ids the daemon cannot see are told apart" {
+    unshare --pid --fork --kill-child true 2>/dev/null || skip "no PID namespaces"
+    unshare --pid --fork --kill-child "$control" -f > "$DIR/out" 2>&1 3>&- &
+    CLIENTS+=($!)
+    until_true 50 "$control" ps > /dev/null
+    start_client one command=first
+    [[ $(answered one) == served* ]]
+    start_client two command=second
+    [[ $(answered two) == served* ]]
+    has_line control "NEW CLIENT 0 from user 0: Server already exists"
+    [ "$("$control" get_client_list "$(the_server)")" = $'1073741824\n1073741825' ]
+    [ "$("$control" ps | grep -c '^107374182[45] .*\(first\|second\)')" = 2 ]
+    [ "$("$control" terminate_client "$(the_server)" 1073741825)" = 0 ]
+    until_true 50 grep -q lost "$DIR/two.out"
+    grep -q served "$DIR/one.out"
+    "$control" quit -t 0
+    # Its number was one of its namespace.
+    rm -f "$DIR/pipe/nvidia-cuda-mps-control.pid"
+}

@@ -22,8 +22,9 @@ common_teardown() {
     for pid in "${CLIENTS[@]}"; do
         kill -9 "$pid" 2>/dev/null || true
     done
-    if [ -s "$DIR/pipe/nvidia-cuda-mps-control.pid" ]; then
-        pid=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    pid=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid" 2>/dev/null || true)
+    # A stale number may be anybody's by now.
+    if [ -n "$pid" ] && [ "/proc/$pid/exe" -ef "$control" ]; then
         kill -TERM "$pid" 2>/dev/null || true
         until_true 100 gone "$pid" || kill -9 "$pid"
     fi
