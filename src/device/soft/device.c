@@ -13,6 +13,8 @@
 #include "device/soft/kernel.h"
 #include "device/soft/loader/compiler.h"
 
+#define PRINT_BYTES 65536u /* texts of one client's kernels that nobody has taken yet */
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
 /* Seconds; GMUX_SOFT_KERNEL_TIMEOUT, 0 or unset: none. */
@@ -74,11 +76,12 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
     gm_list_init(&c->modules);
-    soft_helpers_init(&c->helpers, NULL);
+    soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
     if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||
         dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
+        soft_print_destroy(c->helpers.print);
         free(c);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -106,6 +109,7 @@ static void soft_client_destroy(struct dev_client *c)
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         soft_module_unload(m);
     dev_window_close(&c->window);
+    soft_print_destroy(c->helpers.print);
     free(c);
 }
 

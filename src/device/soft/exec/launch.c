@@ -10,10 +10,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "device/attributes.h"
 #include "device/soft/exec/worker.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
+static struct gm_log_topic print_topic = GM_LOG_TOPIC("print");
 
 #define LOCAL_MOST    (256ull << 20) /* local memory of a block */
 #define SCRATCH_ALIGN 64u
@@ -180,9 +184,35 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
     return false;
 }
 
+static void print_take(void *arg, const char *text, uint32_t size)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const struct launch *l = arg;
+    if (!atomic_flag_test_and_set(&said))
+        gm_warn(&topic,
+                "kernel %s prints: device printf is not delivered to programs yet, GMUX_LOG=print=info logs it",
+                l->kernel->name);
+    while (size > 0 && text[size - 1] == '\n')
+        size--;
+    gm_info(&print_topic, "kernel %s: %.*s", l->kernel->name, (int)size, text);
+}
+
+/* What the kernel has printed so far goes to the log. */
+static void print_drain(struct launch *l)
+{
+    struct dev_client *c = l->kernel->module->client;
+    if (!c->helpers.print || atomic_flag_test_and_set_explicit(&c->draining, memory_order_acquire))
+        return;
+    uint32_t dropped = soft_print_drain(c->helpers.print, print_take, l);
+    if (dropped)
+        gm_info(&print_topic, "kernel %s: %u texts lost for want of room", l->kernel->name, dropped);
+    atomic_flag_clear_explicit(&c->draining, memory_order_release);
+}
+
 static void launch_done(struct soft_task *t)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
+    print_drain(l);
     atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
     dev_work_finish(l->op.queue->work, &l->op);
 }

@@ -7,10 +7,8 @@
  */
 #include "device/soft/exec/helpers.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "base/cleanup.h"
+#include <sys/mman.h>
 
 #define PRINT_MIN   8192u
 #define PRINT_ALIGN 8u
@@ -28,18 +26,20 @@ struct soft_print *soft_print_create(uint32_t bytes)
 {
     if (!gm_is_pow2(bytes) || bytes < PRINT_MIN || bytes > UINT32_MAX / 4)
         return NULL;
-    size_t total = sizeof(struct soft_print) + bytes;
-    struct soft_print *p = aligned_alloc(GM_CACHELINE, total);
-    if (!p)
+    /* Pages that nobody prints to stay untouched: most clients never print. */
+    void *memory = mmap(NULL, sizeof(struct soft_print) + bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
         return NULL;
-    memset(p, 0, total);
+    struct soft_print *p = memory;
     p->mask = bytes - 1;
     return p;
 }
 
 void soft_print_destroy(struct soft_print *p)
 {
-    free(p);
+    if (p)
+        munmap(p, sizeof(struct soft_print) + p->mask + 1);
 }
 
 /* Bytes a record takes: header and text, in whole units. */
