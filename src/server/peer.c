@@ -146,7 +146,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct srv_peer *p = GM_CONTAINER_OF(handle, struct srv_peer, poll);
     if (p->gone) {
-        drop(p, true, "it does not take its answers");
+        drop(p, p->slow, p->slow ? "it does not take its answers" : "the connection was closed");
         return;
     }
     if (status < 0) {
@@ -169,9 +169,10 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 }
 
 /* The owner may be in the middle of something: the loop tells it, woken by the hang-up that this makes. */
-static void give_up(struct srv_peer *p)
+static void give_up(struct srv_peer *p, bool slow)
 {
     p->gone = true;
+    p->slow = slow;
     shutdown(p->fd, SHUT_RDWR);
     update_events(p);
 }
@@ -200,7 +201,7 @@ static void enqueue(struct srv_peer *p, const struct wire_enc *e, const int *fds
         p->queue_bytes += q->size + sizeof(*q);
         update_events(p);
     } else {
-        give_up(p);
+        give_up(p, true);
     }
 }
 
@@ -213,7 +214,7 @@ void srv_peer_send(struct srv_peer *p, const struct wire_enc *e, const int *fds,
         if (r == 0)
             return;
         if (r != -EAGAIN) {
-            give_up(p);
+            give_up(p, false); /* a program may end without waiting for its last answers */
             return;
         }
     }

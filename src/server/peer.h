@@ -34,7 +34,8 @@ struct srv_peer {
     uv_poll_t poll;
     int fd; /* owned; -1 once closed */
     bool paused;
-    bool gone;
+    bool gone; /* the loop is to drop it: */
+    bool slow; /* because it takes no answers, rather than because it hung up */
     struct gm_list queue;
     size_t queue_bytes;
 };
