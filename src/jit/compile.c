@@ -1,0 +1,99 @@
+#include "jit/compile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "device/soft/ptx/ptx.h"
+#include "jit/gen.h"
+#include "jit/target.h"
+
+/* The kernel's block size: what the job says, else what the text demands. All 0: any. */
+static void choose_block_size(const struct ir_fn *fn, const struct soft_job_options *options, uint32_t ntid[3])
+{
+    memcpy(ntid, options->ntid, 3 * sizeof(*ntid));
+    if (!ntid[0] && fn->reqntid[0])
+        for (int d = 0; d < 3; d++)
+            ntid[d] = fn->reqntid[d] ? fn->reqntid[d] : 1;
+}
+
+static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
+                    char *why, size_t why_size)
+{
+    char *text = NULL;
+    uint64_t begin = gm_now_ns();
+    g->context = LLVMContextCreate();
+    g->module = LLVMModuleCreateWithNameInContext("kernel", g->context);
+    jit_target_prepare(g->target, g->module);
+    int r = jit_generate(g);
+    times->emit = gm_now_ns() - begin;
+    if (r < 0) {
+        snprintf(why, why_size, "%s", r == -ENOTSUP ? g->reason : strerror(-r));
+    } else {
+        if (dump && LLVMPrintModuleToFile(g->module, dump, &text)) {
+            fprintf(stderr, "%s: %s\n", dump, text);
+            LLVMDisposeMessage(text);
+        }
+        begin = gm_now_ns();
+        r = jit_target_compile(g->target, g->module, object, why, why_size) < 0 ? -EINVAL : 0;
+        times->optimise = gm_now_ns() - begin;
+    }
+    LLVMDisposeModule(g->module);
+    LLVMContextDispose(g->context);
+    return r;
+}
+
+static int compile_entry(const struct ir_module *m, uint32_t fn, const struct soft_job_options *options,
+                         const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
+                         size_t why_size)
+{
+    struct jit_gen g = { .m = m, .fn = &m->fns[fn], .options = options };
+    struct ir_analyse_options a = { .small_grid = true };
+    struct ir_analysis *analysis;
+    uint64_t begin = gm_now_ns();
+
+    g.target = jit_target_get((enum soft_isa)options->isa);
+    if (!g.target) {
+        snprintf(why, why_size, "no such instruction set on this machine");
+        return -EINVAL;
+    }
+    choose_block_size(g.fn, options, g.ntid);
+    memcpy(a.ntid, g.ntid, sizeof(a.ntid));
+    int r = ir_analyse(m, fn, &a, &analysis);
+    times->analyse = gm_now_ns() - begin;
+    if (r < 0) {
+        snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
+        return r == -E2BIG ? -ENOTSUP : r;
+    }
+    g.a = analysis;
+    r = generate(&g, dump, object, times, why, why_size);
+    ir_analysis_destroy(analysis);
+    return r;
+}
+
+int jit_compile(const char *text, size_t size, const char *entry, const struct soft_job_options *options,
+                const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why, size_t why_size)
+{
+    struct ir_module *m;
+    struct ptx_error error;
+    uint64_t begin = gm_now_ns();
+
+    memset(times, 0, sizeof(*times));
+    int r = ptx_parse(text, size, &m, &error);
+    times->parse = gm_now_ns() - begin;
+    if (r < 0) {
+        snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
+        return r;
+    }
+    uint32_t fn = ir_module_find_fn(m, entry);
+    if (fn == IR_NONE || !m->fns[fn].is_entry) {
+        snprintf(why, why_size, "no entry of that name");
+        r = -ENOENT;
+    } else {
+        r = compile_entry(m, fn, options, dump, object, times, why, why_size);
+    }
+    ir_module_destroy(m);
+    return r;
+}

@@ -1,0 +1,239 @@
+/*
+ * cvt. The meaning is that of device/soft/interp/scalar_cvt.c.
+ */
+#include "jit/gen.h"
+
+#include "jit/target.h"
+
+static bool is_real(enum ir_type t)
+{
+    return ir_types[t].class == 'F';
+}
+
+static LLVMValueRef flush(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMValueRef bits = jit_as_int(g, v);
+    LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x7f800000), "");
+    LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x80000000), "");
+    LLVMValueRef tiny = LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), "");
+    return LLVMBuildBitCast(g->b, jit_select(g, tiny, zero, bits), LLVMTypeOf(v), "");
+}
+
+/* Nearest value of the destination's range; both in 64 bits, except that the ranges of 64-bit types meet at one end
+ * only. */
+static LLVMValueRef saturate_int(struct jit_gen *g, LLVMValueRef v, enum ir_type from, enum ir_type to)
+{
+    bool from_sign = ir_type_is_signed(from), to_sign = ir_type_is_signed(to);
+    unsigned bits = 8u * (unsigned)ir_types[to].size;
+    uint64_t top = to_sign ? (UINT64_C(1) << (bits - 1)) - 1 : bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    if (!from_sign)
+        return jit_call2(g, "llvm.umin", v, jit_const(g, v, top));
+    if (!to_sign)
+        v = jit_call2(g, "llvm.smax", v, jit_const(g, v, 0));
+    else
+        v = jit_call2(g, "llvm.smax", v, jit_const(g, v, 0 - top - 1));
+    return top > INT64_MAX ? v : jit_call2(g, "llvm.smin", v, jit_const(g, v, top));
+}
+
+static LLVMValueRef int_to_int(struct jit_gen *g, LLVMValueRef v)
+{
+    enum ir_type from = (enum ir_type)g->i->type2, to = (enum ir_type)g->i->type;
+    if (g->i->flags & IR_F_SAT)
+        v = saturate_int(g, jit_resize(g, v, g->i64, ir_type_is_signed(from)), from, to);
+    return jit_resize(g, v, jit_type(g, to), ir_type_is_signed(from));
+}
+
+static const char *integral_intrinsic(uint8_t round)
+{
+    switch (round) {
+    case IR_ROUND_NI:
+    case IR_ROUND_N:
+        return "llvm.roundeven";
+    case IR_ROUND_MI:
+    case IR_ROUND_M:
+        return "llvm.floor";
+    case IR_ROUND_PI:
+    case IR_ROUND_P:
+        return "llvm.ceil";
+    default:
+        return "llvm.trunc";
+    }
+}
+
+static bool is_integral(uint8_t round)
+{
+    return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI || round == IR_ROUND_PI;
+}
+
+/* Clamped to the type's range. NaN gives 0, but the sign bit alone for 64-bit types. */
+static LLVMValueRef real_to_int(struct jit_gen *g, LLVMValueRef v)
+{
+    enum ir_type to = (enum ir_type)g->i->type;
+    v = jit_call1(g, integral_intrinsic(g->i->round), v);
+    LLVMTypeRef types[] = { jit_like(v, jit_type(g, to)), LLVMTypeOf(v) };
+    LLVMValueRef r = jit_intrinsic(g, ir_type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+    if (ir_types[to].size == 8)
+        r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, r, UINT64_C(1) << 63), r);
+    return r;
+}
+
+static bool is_nearest(const struct ir_instr *i)
+{
+    return i->round == IR_ROUND_N || i->round == IR_ROUND_NONE || is_integral(i->round);
+}
+
+/* A conversion with directed rounding, which AVX-512 has for vectors. */
+static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
+                            unsigned chunk, LLVMValueRef v, LLVMValueRef *more, unsigned more_count)
+{
+    bool vec = jit_is_vec(v);
+    if (!g->target->avx512) {
+        jit_unsupported(g, "cvt with directed rounding");
+        return v;
+    }
+    v = jit_as_vec(g, v);
+    v = jit_chunks(g, name, types, type_count, chunk, &v, 1, more, more_count);
+    return vec ? v : LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
+}
+
+static LLVMValueRef narrow_rounded(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMValueRef more[] = { LLVMConstNull(LLVMVectorType(g->f32, 8)), LLVMConstAllOnes(g->i8), jit_rounding(g) };
+    return rounded(g, "llvm.x86.avx512.mask.cvtpd2ps.512", NULL, 0, 8, v, more, 3);
+}
+
+static LLVMValueRef half_rounded(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMValueRef more[] = { jit_rounding(g), LLVMConstNull(LLVMVectorType(g->i16, 16)), LLVMConstAllOnes(g->i16) };
+    return rounded(g, "llvm.x86.avx512.mask.vcvtps2ph.512", NULL, 0, 16, v, more, 3);
+}
+
+/* `v` has 32 or 64 bits. */
+static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef to, bool sign, unsigned bits)
+{
+    unsigned chunk = bits == 64 ? 8 : 16;
+    LLVMTypeRef types[] = { LLVMVectorType(to, chunk), LLVMVectorType(bits == 64 ? g->i64 : g->i32, chunk) };
+    LLVMValueRef more[] = { jit_rounding(g) };
+    return rounded(g, sign ? "llvm.x86.avx512.sitofp.round" : "llvm.x86.avx512.uitofp.round", types, 2, chunk, v,
+                   more, 1);
+}
+
+/* Through f32 or directly; bf16 is the upper half of an f32, rounded by hand. */
+static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
+{
+    if (to == IR_F16 && !is_nearest(g->i))
+        return half_rounded(g, v);
+    if (to == IR_F16)
+        return jit_as_int(g, LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), ""));
+    if (!is_nearest(g->i))
+        jit_unsupported(g, "cvt to bf16 with directed rounding");
+    LLVMValueRef bits = jit_as_int(g, v);
+    LLVMValueRef high = LLVMBuildLShr(g->b, bits, jit_const(g, bits, 16), "");
+    LLVMValueRef odd = LLVMBuildAnd(g->b, high, jit_const(g, bits, 1), "");
+    LLVMValueRef up = LLVMBuildAdd(g->b, odd, jit_const(g, bits, 0x7fff), "");
+    LLVMValueRef r = LLVMBuildLShr(g->b, LLVMBuildAdd(g->b, bits, up, ""), jit_const(g, bits, 16), "");
+    r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, r, 0x7fff), r);
+    return jit_resize(g, r, g->i16, false);
+}
+
+/* The source as f32 or f64. */
+static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
+{
+    enum ir_type from = (enum ir_type)g->i->type2;
+    LLVMValueRef v;
+    if (from == IR_F16) {
+        v = jit_src(g, &g->i->src[k], IR_B16, vec);
+        return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, jit_like(v, g->f16), ""), jit_like(v, g->f32), "");
+    }
+    if (from == IR_BF16) {
+        v = jit_resize(g, jit_src(g, &g->i->src[k], IR_B16, vec), g->i32, false);
+        v = LLVMBuildShl(g->b, v, jit_const(g, v, 16), "");
+        return LLVMBuildBitCast(g->b, v, jit_like(v, g->f32), "");
+    }
+    v = jit_src(g, &g->i->src[k], from, vec);
+    return from == IR_F32 && (g->i->flags & IR_F_FTZ) ? flush(g, v) : v;
+}
+
+/* f32 or f64 to a floating point type; 16-bit ones come as integers. */
+static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
+{
+    bool wide = g->i->type2 == IR_F64;
+    if (is_integral(g->i->round))
+        v = jit_call1(g, integral_intrinsic(g->i->round), v);
+    if (g->i->flags & IR_F_RELU) {
+        LLVMValueRef zero = jit_real(g, v, 0);
+        v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLT, v, zero, ""), zero, v);
+    }
+    if (to == IR_F64) {
+        v = wide ? v : LLVMBuildFPExt(g->b, v, jit_like(v, g->f64), "");
+    } else if (to == IR_F32) {
+        if (wide && !is_nearest(g->i))
+            v = narrow_rounded(g, v);
+        else
+            v = wide ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f32), "") : v;
+        if (g->i->flags & IR_F_FTZ)
+            v = flush(g, v);
+    } else if (wide || (g->i->flags & IR_F_SAT)) {
+        jit_unsupported(g, "this cvt to 16-bit floating point");
+        return v;
+    } else {
+        return real_to_half(g, v, to);
+    }
+    return g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v;
+}
+
+static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
+{
+    enum ir_type from = (enum ir_type)g->i->type2, to = (enum ir_type)g->i->type;
+    unsigned bits = 8u * (unsigned)ir_types[from].size;
+    bool exact = bits <= 16 || (bits <= 32 && to == IR_F64);
+    bool sign = ir_type_is_signed(from);
+    if (to != IR_F32 && to != IR_F64) {
+        jit_unsupported(g, "this cvt from integers");
+        return v;
+    }
+    LLVMTypeRef t = jit_like(v, jit_type(g, to));
+    if (!exact && !is_nearest(g->i))
+        v = int_rounded(g, v, jit_type(g, to), sign, bits);
+    else
+        v = sign ? LLVMBuildSIToFP(g->b, v, t, "") : LLVMBuildUIToFP(g->b, v, t, "");
+    return g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v;
+}
+
+/* Two values, the first one into the upper half. */
+static void emit_packed(struct jit_gen *g, bool vec)
+{
+    enum ir_type half = g->i->type == IR_F16X2 ? IR_F16 : IR_BF16;
+    LLVMValueRef high = real_to_real(g, real_source(g, 0, vec), half);
+    LLVMValueRef low = real_to_real(g, real_source(g, 1, vec), half);
+    if (g->failed)
+        return;
+    high = jit_resize(g, high, g->i32, false);
+    high = LLVMBuildShl(g->b, high, jit_const(g, high, 16), "");
+    jit_set(g, 0, LLVMBuildOr(g->b, high, jit_resize(g, low, g->i32, false), ""));
+}
+
+void jit_emit_convert(struct jit_gen *g)
+{
+    enum ir_type from = (enum ir_type)g->i->type2, to = (enum ir_type)g->i->type;
+    bool vec = jit_wants_vec(g);
+    LLVMValueRef v;
+    if (to == IR_F16X2 || to == IR_BF16X2) {
+        emit_packed(g, vec);
+        return;
+    }
+    if ((to == IR_B32 && from == IR_F32) || from == IR_F16X2 || from == IR_BF16X2) {
+        jit_unsupported(g, "this form of cvt");
+        return;
+    }
+    if (is_real(from))
+        v = real_source(g, 0, vec);
+    else
+        v = jit_src(g, &g->i->src[0], from, vec);
+    if (is_real(to))
+        v = is_real(from) ? real_to_real(g, v, to) : int_to_real(g, v);
+    else
+        v = is_real(from) ? real_to_int(g, v) : int_to_int(g, v);
+    if (!g->failed)
+        jit_set(g, 0, v);
+}

@@ -1,0 +1,265 @@
+/*
+ * Instructions in which lanes see each other's values: shuffles, votes, matches, reductions over a warp.
+ */
+#include "jit/gen.h"
+
+#include "jit/target.h"
+
+/* True if the source is known now. */
+static bool constant(const struct jit_gen *g, const struct ir_src *s, uint32_t *out)
+{
+    if (s->kind == IR_SRC_IMM) {
+        *out = (uint32_t)s->bits;
+        return true;
+    }
+    if (s->kind == IR_SRC_REG && g->a->regs[s->index].is_const) {
+        *out = (uint32_t)g->a->regs[s->index].value;
+        return true;
+    }
+    return false;
+}
+
+/* Lane that `lane` reads from; false if that is out of range, and then it reads its own value. (So it does, too, if the
+ * other lane is not running: PTX leaves that open.) */
+static bool source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t *from)
+{
+    uint32_t clamp = c & 31, segment = c >> 8 & 31, last = (lane & segment) | (clamp & ~segment);
+    int64_t j;
+    bool ok;
+    b &= 31;
+    switch (mode) {
+    case IR_SHFL_UP:
+        j = (int64_t)lane - b;
+        ok = j >= (int64_t)last;
+        break;
+    case IR_SHFL_DOWN:
+        j = (int64_t)lane + b;
+        ok = j <= (int64_t)last;
+        break;
+    case IR_SHFL_BFLY:
+        j = (int64_t)(lane ^ b);
+        ok = j <= (int64_t)last;
+        break;
+    default:
+        j = (int64_t)((lane & segment) | (b & ~segment & 31));
+        ok = j <= (int64_t)last;
+        break;
+    }
+    *from = ok ? (uint32_t)j : lane;
+    return ok;
+}
+
+static void emit_constant_shuffle(struct jit_gen *g, LLVMValueRef v, uint32_t b, uint32_t c)
+{
+    int order[JIT_LANES];
+    LLVMValueRef in_range[JIT_LANES];
+    for (uint32_t lane = 0; lane < JIT_LANES; lane++) {
+        uint32_t from;
+        bool ok = source_lane(g->i->mode, lane, b, c, &from);
+        order[lane] = (int)(from & 31);
+        in_range[lane] = LLVMConstInt(g->i1, ok, 0);
+    }
+    LLVMValueRef r = jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, JIT_LANES);
+    LLVMValueRef here = jit_lanes(g, jit_active(g));
+    here = jit_shuffle(g, here, LLVMGetPoison(LLVMTypeOf(here)), order, JIT_LANES);
+    jit_set(g, 0, jit_select(g, here, r, v));
+    jit_set(g, 4, LLVMConstVector(in_range, JIT_LANES));
+}
+
+/* v[index] of each lane; index is 0 .. 31. */
+static LLVMValueRef permute(struct jit_gen *g, LLVMValueRef v, LLVMValueRef index)
+{
+    if (!g->target->avx512) {
+        LLVMValueRef memory = jit_alloca(g, jit_vec(g->i32), "");
+        LLVMBuildStore(g->b, v, memory);
+        LLVMValueRef at = LLVMBuildSExt(g->b, index, jit_vec(g->i64), "");
+        LLVMTypeRef types[] = { jit_vec(g->i32), jit_vec(g->ptr) };
+        LLVMValueRef args[] = { LLVMBuildGEP2(g->b, g->i32, memory, &at, 1, ""), LLVMConstInt(g->i32, 4, 0),
+                                LLVMConstAllOnes(jit_vec(g->i1)), LLVMConstNull(jit_vec(g->i32)) };
+        return jit_intrinsic(g, "llvm.masked.gather", types, 2, args, 4);
+    }
+    LLVMValueRef half[2], r[2];
+    int order[JIT_LANES];
+    for (int h = 0; h < 2; h++) {
+        for (int k = 0; k < 16; k++)
+            order[k] = 16 * h + k;
+        half[h] = jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, 16);
+        r[h] = jit_shuffle(g, index, LLVMGetPoison(LLVMTypeOf(index)), order, 16);
+    }
+    for (int h = 0; h < 2; h++) {
+        LLVMValueRef args[] = { half[0], r[h], half[1] };
+        r[h] = jit_intrinsic(g, "llvm.x86.avx512.vpermi2var.d.512", NULL, 0, args, 3);
+    }
+    for (int k = 0; k < JIT_LANES; k++)
+        order[k] = k;
+    return jit_shuffle(g, r[0], r[1], order, JIT_LANES);
+}
+
+static void emit_shuffle(struct jit_gen *g)
+{
+    const struct ir_instr *i = g->i;
+    uint32_t b_known, c_known;
+    LLVMValueRef v = jit_src(g, &i->src[0], IR_B32, true);
+    if (constant(g, &i->src[1], &b_known) && constant(g, &i->src[2], &c_known)) {
+        emit_constant_shuffle(g, v, b_known, c_known);
+        return;
+    }
+    LLVMValueRef lane = jit_ramp(g, g->i32, 1), limit = jit_const(g, lane, 31);
+    LLVMValueRef b = LLVMBuildAnd(g->b, jit_src(g, &i->src[1], IR_U32, true), limit, "");
+    LLVMValueRef c = jit_src(g, &i->src[2], IR_U32, true);
+    LLVMValueRef clamp = LLVMBuildAnd(g->b, c, limit, "");
+    LLVMValueRef segment = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, c, jit_const(g, c, 8), ""), limit, "");
+    LLVMValueRef outside = LLVMBuildNot(g->b, segment, ""), own = LLVMBuildAnd(g->b, lane, segment, "");
+    LLVMValueRef last = LLVMBuildOr(g->b, own, LLVMBuildAnd(g->b, clamp, outside, ""), ""), j, ok;
+    switch (i->mode) {
+    case IR_SHFL_UP:
+        j = LLVMBuildSub(g->b, lane, b, "");
+        ok = LLVMBuildICmp(g->b, LLVMIntSGE, j, last, "");
+        break;
+    case IR_SHFL_DOWN:
+        j = LLVMBuildAdd(g->b, lane, b, "");
+        ok = LLVMBuildICmp(g->b, LLVMIntSLE, j, last, "");
+        break;
+    case IR_SHFL_BFLY:
+        j = LLVMBuildXor(g->b, lane, b, "");
+        ok = LLVMBuildICmp(g->b, LLVMIntSLE, j, last, "");
+        break;
+    default:
+        j = LLVMBuildOr(g->b, own, LLVMBuildAnd(g->b, b, outside, ""), "");
+        ok = LLVMBuildICmp(g->b, LLVMIntSLE, j, last, "");
+        break;
+    }
+    j = LLVMBuildAnd(g->b, jit_select(g, ok, j, lane), limit, "");
+    LLVMValueRef running = LLVMBuildLShr(g->b, jit_splat(g, jit_active(g)), j, "");
+    running = LLVMBuildTrunc(g->b, running, jit_vec(g->i1), "");
+    jit_set(g, 0, jit_select(g, running, permute(g, v, j), v));
+    jit_set(g, 4, ok);
+}
+
+/* Lanes that take part: those that run, and of them those in the member mask, source `k` if there is one. */
+static LLVMValueRef members(struct jit_gen *g, unsigned k)
+{
+    LLVMValueRef active = jit_active(g);
+    if (k >= g->i->src_count)
+        return active;
+    return LLVMBuildAnd(g->b, active, jit_src(g, &g->i->src[k], IR_U32, false), "");
+}
+
+static LLVMValueRef equal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b)
+{
+    return LLVMBuildICmp(g->b, LLVMIntEQ, a, b, "");
+}
+
+static void emit_vote(struct jit_gen *g)
+{
+    LLVMValueRef m = members(g, 1), zero = LLVMConstInt(g->i32, 0, 0);
+    LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, jit_src(g, &g->i->src[0], IR_PRED, true)), m, "");
+    switch (g->i->mode) {
+    case IR_VOTE_BALLOT:
+        jit_set(g, 0, bits);
+        return;
+    case IR_VOTE_ALL:
+        jit_set(g, 0, equal(g, bits, m));
+        return;
+    case IR_VOTE_ANY:
+        jit_set(g, 0, LLVMBuildNot(g->b, equal(g, bits, zero), ""));
+        return;
+    default:
+        jit_set(g, 0, LLVMBuildOr(g->b, equal(g, bits, m), equal(g, bits, zero), ""));
+        return;
+    }
+}
+
+static void emit_match(struct jit_gen *g)
+{
+    enum ir_type t = ir_types[g->i->type].size == 8 ? IR_B64 : IR_B32;
+    LLVMValueRef v = jit_src(g, &g->i->src[0], t, true), m = members(g, 1);
+    LLVMValueRef result = jit_alloca(g, jit_vec(g->i32), "");
+    struct jit_lane_loop l;
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g->i32)), result);
+    jit_lanes_begin(g, &l, m);
+    LLVMValueRef same = equal(g, v, jit_splat(g, jit_pick(g, v, l.lane)));
+    LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, same), m, "");
+    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, bits, l.lane, ""), result);
+    jit_lanes_end(g, &l);
+    all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    if (g->i->mode == IR_VOTE_ALL) {
+        LLVMValueRef one = equal(g, all, jit_splat(g, m));
+        jit_set(g, 0, jit_select(g, one, jit_splat(g, m), LLVMConstNull(jit_vec(g->i32))));
+        jit_set(g, 4, one);
+        return;
+    }
+    jit_set(g, 0, all);
+}
+
+static void emit_redux(struct jit_gen *g)
+{
+    static const struct {
+        uint8_t mode;
+        const char *sign, *plain;
+        uint32_t sign_neutral, neutral;
+    } table[] = {
+        { IR_ATOM_ADD, "add", "add", 0, 0 },
+        { IR_ATOM_MIN, "smin", "umin", INT32_MAX, UINT32_MAX },
+        { IR_ATOM_MAX, "smax", "umax", (uint32_t)INT32_MIN, 0 },
+        { IR_ATOM_AND, "and", "and", UINT32_MAX, UINT32_MAX },
+        { IR_ATOM_OR, "or", "or", 0, 0 },
+        { IR_ATOM_XOR, "xor", "xor", 0, 0 },
+    };
+    bool sign = g->i->type == IR_S32;
+    if (ir_types[g->i->type].class == 'F') {
+        jit_unsupported(g, "redux on floating point");
+        return;
+    }
+    for (size_t k = 0; k < GM_ARRAY_LEN(table); k++) {
+        if (table[k].mode != g->i->mode)
+            continue;
+        char name[48] = "llvm.vector.reduce.";
+        const char *suffix = sign ? table[k].sign : table[k].plain;
+        size_t at = sizeof("llvm.vector.reduce.") - 1;
+        while ((name[at++] = *suffix++))
+            ;
+        LLVMValueRef v = jit_src(g, &g->i->src[0], IR_U32, true);
+        LLVMValueRef rest = jit_const(g, v, sign ? table[k].sign_neutral : table[k].neutral);
+        jit_set(g, 0, jit_call1(g, name, jit_select(g, jit_lanes(g, members(g, 1)), v, rest)));
+        return;
+    }
+    jit_unsupported(g, "this form of redux");
+}
+
+static void emit_elect(struct jit_gen *g)
+{
+    LLVMValueRef m = members(g, 0);
+    LLVMValueRef args[] = { m, LLVMConstInt(g->i1, 0, 0) };
+    LLVMValueRef leader = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
+    if (g->i->dst_count)
+        jit_set(g, 0, leader);
+    jit_set(g, 4, equal(g, jit_ramp(g, g->i32, 1), jit_splat(g, leader)));
+}
+
+bool jit_emit_cross(struct jit_gen *g)
+{
+    switch (g->i->op) {
+    case IR_OP_SHFL:
+        emit_shuffle(g);
+        return true;
+    case IR_OP_VOTE:
+        emit_vote(g);
+        return true;
+    case IR_OP_MATCH:
+        emit_match(g);
+        return true;
+    case IR_OP_REDUX:
+        emit_redux(g);
+        return true;
+    case IR_OP_ACTIVEMASK:
+        jit_set(g, 0, jit_active(g));
+        return true;
+    case IR_OP_ELECT:
+        emit_elect(g);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,460 @@
+/*
+ * Control flow: blocks, branches and waiting sets (thread frontiers), barriers, and the dispatch of instructions.
+ */
+#include <stdlib.h>
+
+#include "jit/gen.h"
+
+LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name)
+{
+    return LLVMAppendBasicBlockInContext(g->context, g->function, name);
+}
+
+void jit_position(struct jit_gen *g, LLVMBasicBlockRef at)
+{
+    LLVMPositionBuilderAtEnd(g->b, at);
+}
+
+void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to)
+{
+    LLVMBasicBlockRef next = jit_new_block(g, "");
+    LLVMValueRef br = LLVMBuildCondBr(g->b, bad, to, next);
+    LLVMSetMetadata(br, g->prof_kind, g->unlikely);
+    jit_position(g, next);
+}
+
+static LLVMValueRef zero32(const struct jit_gen *g)
+{
+    return LLVMConstInt(g->i32, 0, 0);
+}
+
+static const struct ir_block_info *info(const struct jit_gen *g, uint32_t block)
+{
+    return &g->a->blocks[block];
+}
+
+/* True for blocks that take their lanes from their waiting set: others run with all that live. */
+static bool has_mask(const struct jit_gen *g, uint32_t block)
+{
+    return info(g, block)->frontier.count != 0;
+}
+
+static void add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
+{
+    LLVMValueRef old = LLVMBuildLoad2(g->b, g->i32, g->waiting[block], "");
+    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), g->waiting[block]);
+}
+
+static LLVMValueRef load_alive(struct jit_gen *g)
+{
+    return LLVMBuildLoad2(g->b, g->i32, g->alive, "");
+}
+
+static void remove_alive(struct jit_gen *g, LLVMValueRef lanes)
+{
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, load_alive(g), LLVMBuildNot(g->b, lanes, ""), ""), g->alive);
+}
+
+static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *count, uint32_t block)
+{
+    uint32_t at = 0;
+    while (at < *count && info(g, list[at])->priority < info(g, block)->priority)
+        at++;
+    if (at < *count && list[at] == block)
+        return;
+    for (uint32_t k = *count; k > at; k--)
+        list[k] = list[k - 1];
+    list[at] = block;
+    ++*count;
+}
+
+/* Runs the first block in order of priority, of the current block's frontier and `successors`, where lanes wait.
+ * `may_be_none`: perhaps nobody is left. */
+static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t successor_count, bool may_be_none)
+{
+    const struct ir_list *f = &info(g, g->at_block)->frontier;
+    uint32_t *list = calloc(f->count + successor_count + 1, sizeof(*list));
+    uint32_t count = 0;
+    if (!list) {
+        jit_unsupported(g, "out of memory");
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    for (uint32_t k = 0; k < successor_count; k++)
+        add_candidate(g, list, &count, successors[k]);
+    for (uint32_t k = 0; k < f->count; k++)
+        add_candidate(g, list, &count, g->a->pool[f->first + k]);
+    for (uint32_t k = 0; k < count; k++) {
+        if (!g->entry[list[k]]) {
+            jit_unsupported(g, "control flow over a barrier");
+            break;
+        }
+        if (k + 1 == count && !may_be_none) {
+            LLVMBuildBr(g->b, g->entry[list[k]]);
+            free(list);
+            return;
+        }
+        LLVMBasicBlockRef next = jit_new_block(g, "");
+        LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[list[k]], "");
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""), g->entry[list[k]], next);
+        jit_position(g, next);
+    }
+    LLVMBuildBr(g->b, g->done);
+    free(list);
+}
+
+/* All lanes of the block go to `to`. */
+static void go_to(struct jit_gen *g, uint32_t to)
+{
+    if (!g->entry[to]) {
+        jit_unsupported(g, "control flow over a barrier");
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    if (!g->masked && !has_mask(g, to)) {
+        LLVMBuildBr(g->b, g->entry[to]);
+        return;
+    }
+    add_waiting(g, to, g->mask);
+    dispatch(g, &to, 1, false);
+}
+
+/* The lanes in `lanes` leave the kernel, the others of the block go to `to` (IR_NONE: there are no others). */
+static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
+{
+    if (!g->masked && to == IR_NONE) {
+        LLVMBuildBr(g->b, g->done);
+        return;
+    }
+    remove_alive(g, lanes);
+    if (to == IR_NONE) {
+        dispatch(g, NULL, 0, true);
+        return;
+    }
+    if (!g->entry[to]) {
+        jit_unsupported(g, "control flow over a barrier");
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
+    if (!g->masked && !has_mask(g, to)) {
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to], g->done);
+        return;
+    }
+    add_waiting(g, to, rest);
+    dispatch(g, &to, 1, true);
+}
+
+/* Lanes of the block where the guard holds. */
+static LLVMValueRef taken_lanes(struct jit_gen *g)
+{
+    return LLVMBuildAnd(g->b, g->mask, jit_bits(g, jit_as_vec(g, g->guard)), "");
+}
+
+/* On a scalar condition: `yes` is positioned by the caller later, the builder goes on where it does not hold. */
+static LLVMBasicBlockRef split(struct jit_gen *g, LLVMValueRef cond)
+{
+    LLVMBasicBlockRef yes = jit_new_block(g, ""), no = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, cond, yes, no);
+    jit_position(g, no);
+    return yes;
+}
+
+static void emit_branch(struct jit_gen *g, uint32_t target, uint32_t next)
+{
+    const struct ir_block_info *b = info(g, g->at_block);
+    if (!g->guard || target == next) {
+        go_to(g, target);
+        return;
+    }
+    if (!jit_is_vec(g->guard)) {
+        /* The side that only returns need not exist as a block. */
+        LLVMBasicBlockRef yes = split(g, g->guard);
+        if (b->early_exit && !b->exit_taken)
+            leave(g, g->mask, IR_NONE);
+        else
+            go_to(g, next);
+        jit_position(g, yes);
+        if (b->early_exit && b->exit_taken)
+            leave(g, g->mask, IR_NONE);
+        else
+            go_to(g, target);
+        return;
+    }
+    LLVMValueRef taken = taken_lanes(g);
+    LLVMValueRef other = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, taken, ""), "");
+    if (b->early_exit) {
+        leave(g, b->exit_taken ? taken : other, b->exit_taken ? next : target);
+        return;
+    }
+    uint32_t both[] = { target, next };
+    if (!g->entry[target] || !g->entry[next]) {
+        jit_unsupported(g, "control flow over a barrier");
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    add_waiting(g, target, taken);
+    add_waiting(g, next, other);
+    dispatch(g, both, 2, false);
+}
+
+static void emit_return(struct jit_gen *g, uint32_t next)
+{
+    if (!g->guard) {
+        leave(g, g->mask, IR_NONE);
+    } else if (!jit_is_vec(g->guard)) {
+        LLVMBasicBlockRef yes = split(g, g->guard);
+        go_to(g, next);
+        jit_position(g, yes);
+        leave(g, g->mask, IR_NONE);
+    } else {
+        leave(g, taken_lanes(g), next);
+    }
+}
+
+/* brx.idx on which lanes disagree. An index outside of the list is undefined in PTX and takes the last target here, as
+ * in the interpreter. */
+static void emit_divergent_switch(struct jit_gen *g, const uint32_t *succ, uint32_t count)
+{
+    LLVMValueRef index = jit_src(g, &g->i->src[0], IR_U32, true), left = g->mask;
+    for (uint32_t k = 0; k < count; k++) {
+        LLVMValueRef here = left;
+        if (k + 1 < count) {
+            LLVMValueRef same = LLVMBuildICmp(g->b, LLVMIntEQ, index, jit_const(g, index, k), "");
+            here = LLVMBuildAnd(g->b, left, jit_bits(g, same), "");
+            left = LLVMBuildAnd(g->b, left, LLVMBuildNot(g->b, here, ""), "");
+        }
+        add_waiting(g, succ[k], here);
+    }
+    dispatch(g, succ, count, false);
+}
+
+static void emit_indexed_branch(struct jit_gen *g, const struct ir_block *block)
+{
+    const uint32_t *succ = g->fn->succ + block->succ_first;
+    uint32_t count = block->succ_count;
+    for (uint32_t k = 0; k < count; k++)
+        if (!g->entry[succ[k]])
+            jit_unsupported(g, "control flow over a barrier");
+    if (g->guard || count == 0)
+        jit_unsupported(g, "guarded brx.idx");
+    if (g->failed) {
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    if (jit_src_varies(g, &g->i->src[0])) {
+        emit_divergent_switch(g, succ, count);
+        return;
+    }
+    LLVMBasicBlockRef last = jit_new_block(g, "");
+    LLVMValueRef s = LLVMBuildSwitch(g->b, jit_src(g, &g->i->src[0], IR_U32, false), last, count);
+    jit_position(g, last);
+    go_to(g, succ[count - 1]);
+    for (uint32_t k = 0; k + 1 < count; k++) {
+        LLVMBasicBlockRef at = jit_new_block(g, "");
+        LLVMAddCase(s, LLVMConstInt(g->i32, k, 0), at);
+        jit_position(g, at);
+        go_to(g, succ[k]);
+    }
+}
+
+/* Whether the register gets a value anywhere in the current region. */
+static bool written_in_region(const struct jit_gen *g, uint32_t reg)
+{
+    const struct ir_region *r = &g->a->regions[g->region];
+    for (uint32_t k = 0; k < r->blocks.count; k++) {
+        const struct ir_block *b = &g->fn->blocks[g->a->pool[r->blocks.first + k]];
+        for (uint32_t n = 0; n < b->count; n++) {
+            const struct ir_instr *i = &g->fn->instrs[b->first + n];
+            if (i->dst_pred == reg)
+                return true;
+            for (unsigned d = 0; d < i->dst_count; d++)
+                if (i->dst[d] == reg)
+                    return true;
+        }
+    }
+    return false;
+}
+
+static bool in_list(const struct jit_gen *g, const struct ir_list *l, uint32_t reg)
+{
+    for (uint32_t k = 0; k < l->count; k++)
+        if (g->a->pool[l->first + k] == reg)
+            return true;
+    return false;
+}
+
+/* Leaves the region at a barrier: what lives on goes to the save area. */
+static void emit_barrier(struct jit_gen *g)
+{
+    const struct ir_instr *i = g->i;
+    uint32_t next = g->a->resume[g->at_block];
+    if (g->guard || i->mode != IR_BAR_SYNC || i->src_count > 1 || next == IR_NONE)
+        jit_unsupported(g, "this form of bar");
+    else if (i->src_count == 1 && i->src[0].kind != IR_SRC_IMM)
+        jit_unsupported(g, "bar with a computed number");
+    if (g->failed) {
+        LLVMBuildUnreachable(g->b);
+        return;
+    }
+    const struct ir_region *resume = &g->a->regions[next];
+    for (uint32_t k = 0; k < resume->live_in.count; k++) {
+        uint32_t reg = g->a->pool[resume->live_in.first + k];
+        if (g->save_offset[reg] == IR_NONE)
+            continue;
+        /* What came in and was not touched is there already. */
+        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
+            continue;
+        LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg], 0);
+        LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, "");
+        LLVMValueRef v = jit_get(g, reg);
+        bool vec = jit_is_vec(v);
+        if (g->fn->regs[reg].type == IR_PRED)
+            v = vec ? jit_bits(g, v) : LLVMBuildZExt(g->b, v, g->i8, "");
+        LLVMValueRef store = LLVMBuildStore(g->b, v, p);
+        if (g->fn->regs[reg].type != IR_PRED)
+            LLVMSetAlignment(store, vec ? 16 : 2);
+    }
+    LLVMValueRef at = LLVMConstInt(g->i64, 4, 0); /* the alive mask's place at the head of the save area */
+    LLVMBuildStore(g->b, load_alive(g), LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, ""));
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));
+}
+
+/* Instructions that touch memory or leave the kernel: branched around where the guard holds for no lane. */
+static void emit_effect(struct jit_gen *g, void (*emit)(struct jit_gen *g))
+{
+    if (!g->guard) {
+        emit(g);
+        return;
+    }
+    LLVMBasicBlockRef yes = jit_new_block(g, ""), join = jit_new_block(g, "");
+    LLVMValueRef guard = g->guard, some = guard;
+    if (jit_is_vec(guard))
+        some = LLVMBuildICmp(g->b, LLVMIntNE, jit_active(g), zero32(g), "");
+    LLVMBuildCondBr(g->b, some, yes, join);
+    jit_position(g, yes);
+    if (!jit_is_vec(guard))
+        g->guard = NULL;
+    emit(g);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+    g->guard = guard;
+}
+
+static void emit_fence(struct jit_gen *g)
+{
+    LLVMBuildFence(g->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
+}
+
+void jit_emit_instr(struct jit_gen *g)
+{
+    const struct ir_instr *i = g->i;
+    if (ir_ops[i->op].properties & IR_P_NOP)
+        return;
+    switch (i->op) {
+    case IR_OP_LD:
+    case IR_OP_LDU:
+        emit_effect(g, jit_emit_load);
+        return;
+    case IR_OP_ST:
+        emit_effect(g, jit_emit_store);
+        return;
+    case IR_OP_ATOM:
+    case IR_OP_RED:
+        emit_effect(g, jit_emit_atomic);
+        return;
+    case IR_OP_HELPER:
+        emit_effect(g, jit_emit_helper);
+        return;
+    case IR_OP_TRAP:
+        emit_effect(g, jit_emit_trap);
+        return;
+    case IR_OP_MEMBAR:
+    case IR_OP_FENCE:
+        emit_fence(g);
+        return;
+    case IR_OP_BARWARP:
+        return; /* lanes are together wherever PTX allows it */
+    case IR_OP_SETP:
+    case IR_OP_SET:
+        jit_emit_compare(g);
+        return;
+    case IR_OP_CVT:
+        jit_emit_convert(g);
+        return;
+    default:
+        if (!jit_emit_real(g) && !jit_emit_integer(g) && !jit_emit_bits(g) && !jit_emit_cross(g))
+            jit_unsupported(g, "%s", ir_ops[i->op].text);
+    }
+}
+
+static void load_guard(struct jit_gen *g)
+{
+    g->guard = NULL;
+    if (g->i->guard == IR_NONE)
+        return;
+    g->guard = jit_get(g, g->i->guard);
+    if (g->i->flags & IR_F_GUARD_NOT)
+        g->guard = LLVMBuildNot(g->b, g->guard, "");
+}
+
+static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
+{
+    const uint32_t *succ = g->fn->succ + block->succ_first;
+    switch (g->i->op) {
+    case IR_OP_BRA:
+        emit_branch(g, succ[0], block->succ_count > 1 ? succ[1] : succ[0]);
+        return;
+    case IR_OP_BRX:
+        emit_indexed_branch(g, block);
+        return;
+    case IR_OP_RET:
+    case IR_OP_EXIT:
+        emit_return(g, block->succ_count ? succ[0] : IR_NONE);
+        return;
+    default:
+        go_to(g, succ[0]);
+        return;
+    }
+}
+
+static void emit_block(struct jit_gen *g, uint32_t b)
+{
+    const struct ir_block *block = &g->fn->blocks[b];
+    g->at_block = b;
+    g->masked = has_mask(g, b);
+    jit_position(g, g->entry[b]);
+    g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
+    LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
+    for (uint32_t r = 0; r < g->fn->reg_count; r++)
+        g->checked[r] = 0;
+    for (uint32_t n = 0; n < block->count && !g->failed; n++) {
+        g->at_instr = block->first + n;
+        g->i = &g->fn->instrs[g->at_instr];
+        load_guard(g);
+        bool last = n + 1 == block->count;
+        if (last && ir_is_barrier(g->i)) {
+            emit_barrier(g);
+            return;
+        }
+        if (last && (ir_ops[g->i->op].properties & IR_P_TERMINATOR)) {
+            emit_terminator(g, block);
+            return;
+        }
+        if (g->i->op == IR_OP_BAR)
+            jit_unsupported(g, "bar.arrive");
+        else
+            jit_emit_instr(g);
+    }
+    if (!g->failed)
+        go_to(g, g->fn->succ[block->succ_first]);
+    else
+        LLVMBuildUnreachable(g->b);
+}
+
+void jit_emit_blocks(struct jit_gen *g)
+{
+    const struct ir_region *region = &g->a->regions[g->region];
+    for (uint32_t k = 0; k < region->blocks.count && !g->failed; k++)
+        emit_block(g, g->a->pool[region->blocks.first + k]);
+}

@@ -1,0 +1,532 @@
+/*
+ * The module: one function per barrier region, the cold functions that report faults, the wrapper that runs a block,
+ * and the description that the loader reads.
+ */
+#include "jit/gen.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/target.h"
+
+/* Head of a warp's save area. */
+#define SAVE_NEXT  0 /* i32: region to run next, or JIT_DONE */
+#define SAVE_ALIVE 4 /* i32 */
+#define SAVE_HEAD  64
+
+/* Small kernels without barriers go into the wrapper's loop over warps: a call costs as much as they do. */
+#define INLINE_INSTRS 120
+
+void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
+{
+    va_list ap;
+    if (g->failed)
+        return;
+    g->failed = true;
+    size_t used = 0;
+    if (g->i)
+        used = (size_t)snprintf(g->reason, sizeof(g->reason), "line %u: ", g->i->line);
+    va_start(ap, fmt);
+    vsnprintf(g->reason + used, sizeof(g->reason) - used, fmt, ap);
+    va_end(ap);
+}
+
+static LLVMValueRef at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
+    return LLVMBuildGEP2(b, g->i8, base, &at, 1, "");
+}
+
+static void set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(g->context, kind, 0));
+}
+
+static void set_string_attribute(struct jit_gen *g, LLVMValueRef f, const char *name, const char *value)
+{
+    LLVMAddAttributeAtIndex(
+        f, LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(g->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+}
+
+static LLVMValueRef add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external)
+{
+    LLVMValueRef f = LLVMAddFunction(g->module, name, type);
+    set_attribute(g, f, "nounwind");
+    set_string_attribute(g, f, "no-builtins", "true");
+    if (g->target->avx512) {
+        set_string_attribute(g, f, "prefer-vector-width", "512");
+        set_string_attribute(g, f, "min-legal-vector-width", "512");
+    }
+    if (!external)
+        LLVMSetLinkage(f, LLVMInternalLinkage);
+    return f;
+}
+
+static void init_types(struct jit_gen *g)
+{
+    LLVMContextRef c = g->context;
+    g->i1 = LLVMInt1TypeInContext(c);
+    g->i8 = LLVMInt8TypeInContext(c);
+    g->i16 = LLVMInt16TypeInContext(c);
+    g->i32 = LLVMInt32TypeInContext(c);
+    g->i64 = LLVMInt64TypeInContext(c);
+    g->f16 = LLVMHalfTypeInContext(c);
+    g->f32 = LLVMFloatTypeInContext(c);
+    g->f64 = LLVMDoubleTypeInContext(c);
+    g->ptr = LLVMPointerTypeInContext(c, 0);
+    g->nothing = LLVMVoidTypeInContext(c);
+    g->prof_kind = LLVMGetMDKindIDInContext(c, "prof", 4);
+    g->invariant_kind = LLVMGetMDKindIDInContext(c, "invariant.load", 14);
+    LLVMMetadataRef weights[] = { LLVMMDStringInContext2(c, "branch_weights", 14),
+                                  LLVMValueAsMetadata(LLVMConstInt(g->i32, 1, 0)),
+                                  LLVMValueAsMetadata(LLVMConstInt(g->i32, 100000, 0)) };
+    g->unlikely = LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, weights, 3));
+    g->invariant = LLVMMetadataAsValue(c, LLVMMDNodeInContext2(c, NULL, 0));
+}
+
+/* Gives registers that live over a barrier their places: vectors first, so that they are aligned. */
+static void lay_out_save_area(struct jit_gen *g)
+{
+    const struct ir_analysis *a = g->a;
+    uint32_t at = SAVE_HEAD;
+    for (int scalars = 0; scalars < 2; scalars++) {
+        for (uint32_t r = 0; r < a->region_count; r++) {
+            for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
+                uint32_t reg = a->pool[a->regions[r].live_in.first + k];
+                bool vec = jit_shape(g, reg) == IR_VARYING;
+                if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const)
+                    continue;
+                uint32_t size = (uint32_t)ir_types[g->fn->regs[reg].type].size;
+                g->save_offset[reg] = at;
+                if (!vec)
+                    at += 8;
+                else
+                    at += g->fn->regs[reg].type == IR_PRED ? 8 : size * JIT_LANES;
+            }
+        }
+    }
+    g->save_bytes = a->region_count > 1 ? (at + 63) & ~63u : 0;
+}
+
+/* i32 fault_scalar(block, first thread, address, lanes, alignment - 1): notes the first of the lanes as the culprit. */
+static void emit_fault_scalar(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i32, g->i64 };
+    g->fault_scalar_type = LLVMFunctionType(g->i32, params, 5, 0);
+    g->fault_scalar = add_function(g, "fault_scalar", g->fault_scalar_type, false);
+    set_attribute(g, g->fault_scalar, "cold");
+    set_attribute(g, g->fault_scalar, "noinline");
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, g->fault_scalar, ""));
+    LLVMValueRef block = LLVMGetParam(g->fault_scalar, 0), address = LLVMGetParam(g->fault_scalar, 2);
+    LLVMValueRef count[] = { LLVMGetParam(g->fault_scalar, 3), LLVMConstInt(g->i1, 0, 0) };
+    LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, count, 2);
+    LLVMValueRef thread = LLVMBuildAdd(g->b, LLVMGetParam(g->fault_scalar, 1), lane, "");
+    LLVMBuildStore(g->b, address, at_offset(g, g->b, block, offsetof(struct soft_block, fault_address)));
+    LLVMBuildStore(g->b, thread, at_offset(g, g->b, block, offsetof(struct soft_block, fault_thread)));
+    LLVMValueRef low = LLVMBuildAnd(g->b, address, LLVMGetParam(g->fault_scalar, 4), "");
+    LLVMValueRef aligned = LLVMBuildICmp(g->b, LLVMIntEQ, low, LLVMConstInt(g->i64, 0, 0), "");
+    LLVMBuildRet(g->b,
+                 LLVMBuildSelect(g->b, aligned, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_ADDRESS), 1),
+                                 LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
+}
+
+/* The same with one address per lane. */
+static void emit_fault_vector(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g->i64), g->i32, g->i64 };
+    g->fault_vector_type = LLVMFunctionType(g->i32, params, 5, 0);
+    g->fault_vector = add_function(g, "fault_vector", g->fault_vector_type, false);
+    set_attribute(g, g->fault_vector, "cold");
+    set_attribute(g, g->fault_vector, "noinline");
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, g->fault_vector, ""));
+    LLVMValueRef bits = LLVMGetParam(g->fault_vector, 3);
+    LLVMValueRef count[] = { bits, LLVMConstInt(g->i1, 0, 0) };
+    LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, count, 2);
+    lane = LLVMBuildAnd(g->b, lane, LLVMConstInt(g->i32, 31, 0), "");
+    LLVMValueRef args[] = { LLVMGetParam(g->fault_vector, 0), LLVMGetParam(g->fault_vector, 1),
+                            jit_pick(g, LLVMGetParam(g->fault_vector, 2), lane), bits,
+                            LLVMGetParam(g->fault_vector, 4) };
+    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, g->fault_scalar_type, g->fault_scalar, args, 5, ""));
+}
+
+/* Registers live into the region get their values; nothing else has one. */
+static void restore_registers(struct jit_gen *g, const struct ir_region *region)
+{
+    LLVMBuilderRef kept = g->b;
+    g->b = g->prelude;
+    for (uint32_t k = 0; k < region->live_in.count; k++) {
+        uint32_t reg = g->a->pool[region->live_in.first + k];
+        enum ir_type type = (enum ir_type)g->fn->regs[reg].type;
+        LLVMTypeRef t = type == IR_F16 ? g->i16 : jit_type(g, type);
+        bool vec = jit_shape(g, reg) == IR_VARYING;
+        LLVMValueRef v;
+        if (!g->slot[reg])
+            g->slot[reg] = jit_alloca(g, vec ? jit_vec(t) : t, "");
+        if (g->a->regs[reg].is_const) {
+            struct ir_src s = { .kind = IR_SRC_IMM, .bits = g->a->regs[reg].value };
+            v = jit_src(g, &s, type, vec);
+        } else {
+            LLVMValueRef p = at_offset(g, g->b, g->save, g->save_offset[reg]);
+            if (type == IR_PRED)
+                v = LLVMBuildLoad2(g->b, vec ? g->i32 : g->i8, p, "");
+            else
+                v = LLVMBuildLoad2(g->b, vec ? jit_vec(t) : t, p, "");
+            if (type == IR_PRED)
+                v = vec ? jit_lanes(g, v) : LLVMBuildTrunc(g->b, v, g->i1, "");
+            else
+                LLVMSetAlignment(v, vec ? 16 : 2);
+        }
+        LLVMBuildStore(g->b, v, g->slot[reg]);
+    }
+    g->b = kept;
+}
+
+/* Thread indices of the warp: scalars of lane 0 where a warp lies in one row of the block, else vectors. */
+static void emit_thread_indices(struct jit_gen *g)
+{
+    LLVMBuilderRef b = g->prelude;
+    LLVMValueRef nx = jit_cached(g, JIT_NTID_X), ny = jit_cached(g, JIT_NTID_Y);
+    bool known = g->ntid[0] != 0;
+    if (known && g->ntid[1] == 1 && g->ntid[2] == 1) {
+        g->tid[0] = g->first;
+        g->tid[1] = g->tid[2] = LLVMConstInt(g->i32, 0, 0);
+        return;
+    }
+    if (known && g->ntid[0] % JIT_LANES == 0) {
+        LLVMValueRef row = LLVMBuildUDiv(b, g->first, nx, "");
+        g->tid[0] = LLVMBuildURem(b, g->first, nx, "");
+        g->tid[1] = LLVMBuildURem(b, row, ny, "");
+        g->tid[2] = LLVMBuildUDiv(b, row, ny, "");
+        return;
+    }
+    LLVMBuilderRef kept = g->b;
+    g->b = b;
+    LLVMValueRef linear = LLVMBuildAdd(b, jit_splat(g, g->first), jit_ramp(g, g->i32, 1), "");
+    LLVMValueRef row, plane;
+    nx = jit_splat(g, nx);
+    ny = jit_splat(g, ny);
+    if (known) {
+        row = LLVMBuildUDiv(b, linear, nx, "");
+        plane = LLVMBuildUDiv(b, row, ny, "");
+    } else {
+        /* Thread numbers are small: half a thread more makes the rounded quotient of floats exact. */
+        LLVMTypeRef vf = jit_vec(g->f32), vi = jit_vec(g->i32);
+        LLVMValueRef half = jit_real(g, LLVMGetUndef(vf), 0.5);
+        LLVMValueRef x = LLVMBuildFAdd(b, LLVMBuildSIToFP(b, linear, vf, ""), half, "");
+        row = LLVMBuildFPToSI(b, LLVMBuildFDiv(b, x, LLVMBuildSIToFP(b, nx, vf, ""), ""), vi, "");
+        x = LLVMBuildFAdd(b, LLVMBuildSIToFP(b, row, vf, ""), half, "");
+        plane = LLVMBuildFPToSI(b, LLVMBuildFDiv(b, x, LLVMBuildSIToFP(b, ny, vf, ""), ""), vi, "");
+    }
+    g->tid[0] = LLVMBuildSub(b, linear, LLVMBuildMul(b, row, nx, ""), "");
+    g->tid[1] = LLVMBuildSub(b, row, LLVMBuildMul(b, plane, ny, ""), "");
+    g->tid[2] = plane;
+    g->b = kept;
+}
+
+static void reset_function_state(struct jit_gen *g)
+{
+    memset(g->slot, 0, g->fn->reg_count * sizeof(*g->slot));
+    memset(g->checked, 0, g->fn->reg_count * sizeof(*g->checked));
+    memset(g->waiting, 0, g->fn->block_count * sizeof(*g->waiting));
+    memset(g->entry, 0, g->fn->block_count * sizeof(*g->entry));
+    memset(g->symbol, 0, g->m->symbol_count * sizeof(*g->symbol));
+    memset(g->cached, 0, sizeof(g->cached));
+}
+
+static void emit_region(struct jit_gen *g, uint32_t r)
+{
+    const struct ir_region *region = &g->a->regions[r];
+    reset_function_state(g);
+    g->region = r;
+    g->function = g->regions[r];
+    g->block = LLVMGetParam(g->function, 0);
+    g->first = LLVMGetParam(g->function, 1);
+    g->save = LLVMGetParam(g->function, 2);
+
+    LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, g->function, "start");
+    for (uint32_t k = 0; k < region->blocks.count; k++) {
+        uint32_t block = g->a->pool[region->blocks.first + k];
+        char name[24];
+        snprintf(name, sizeof(name), "b%u", block);
+        g->entry[block] = LLVMAppendBasicBlockInContext(g->context, g->function, name);
+    }
+    g->done = LLVMAppendBasicBlockInContext(g->context, g->function, "done");
+    LLVMPositionBuilderAtEnd(g->b, g->done);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
+
+    LLVMPositionBuilderAtEnd(g->prelude, start);
+    LLVMValueRef jump = LLVMBuildBr(g->prelude, g->entry[region->start]);
+    LLVMPositionBuilderBefore(g->prelude, jump);
+    g->alive = jit_alloca(g, g->i32, "alive");
+    LLVMBuildStore(g->prelude, LLVMGetParam(g->function, 3), g->alive);
+    for (uint32_t k = 0; k < region->blocks.count; k++) {
+        uint32_t block = g->a->pool[region->blocks.first + k];
+        g->waiting[block] = jit_alloca(g, g->i32, "");
+        LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
+    }
+    emit_thread_indices(g);
+    restore_registers(g, region);
+    jit_emit_blocks(g);
+}
+
+/* State of the wrapper while it is emitted. */
+struct wrapper {
+    LLVMValueRef f, block, threads, warps, save, stride;
+    LLVMBasicBlockRef fault; /* returns the outcome in `result` */
+    LLVMValueRef result;     /* alloca i32: what a region returned */
+};
+
+static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef first)
+{
+    LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
+    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, JIT_LANES, 0), "");
+    LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
+    left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
+    LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
+    return LLVMBuildSelect(g->b, full, LLVMConstAllOnes(g->i32), some, "");
+}
+
+static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef warp)
+{
+    LLVMValueRef at = LLVMBuildMul(g->b, LLVMBuildZExt(g->b, warp, g->i64, ""), w->stride, "");
+    return LLVMBuildGEP2(g->b, g->i8, w->save, &at, 1, "");
+}
+
+/* for (warp = 0; warp < warps; warp++): the body is emitted between begin and end. */
+struct warp_loop {
+    LLVMBasicBlockRef head, exit;
+    LLVMValueRef counter, warp, first;
+};
+
+static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper *w)
+{
+    struct warp_loop l;
+    l.counter = jit_alloca(g, g->i32, "");
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), l.counter);
+    l.head = jit_new_block(g, "warps");
+    l.exit = jit_new_block(g, "warps.exit");
+    LLVMBasicBlockRef body = jit_new_block(g, "warp");
+    LLVMBuildBr(g->b, l.head);
+    jit_position(g, l.head);
+    l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
+    jit_position(g, body);
+    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, JIT_LANES, 0), "first");
+    return l;
+}
+
+static void warp_loop_end(struct jit_gen *g, const struct warp_loop *l)
+{
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->warp, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
+    LLVMBuildBr(g->b, l->head);
+    jit_position(g, l->exit);
+}
+
+/* Without barriers: every warp to its end. */
+static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
+{
+    struct warp_loop l = warp_loop_begin(g, w);
+    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr), lanes_of_warp(g, w, l.first) };
+    LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
+    LLVMBuildStore(g->b, r, w->result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    warp_loop_end(g, &l);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
+/* Calls region `next` for a warp. */
+static LLVMValueRef emit_dispatch(struct jit_gen *g, const struct wrapper *w, LLVMValueRef next, LLVMValueRef args[4])
+{
+    LLVMBasicBlockRef join = jit_new_block(g, "ran"), none = jit_new_block(g, "none");
+    LLVMValueRef s = LLVMBuildSwitch(g->b, next, none, g->a->region_count);
+    jit_position(g, none);
+    LLVMBuildUnreachable(g->b);
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        LLVMBasicBlockRef at = jit_new_block(g, "region");
+        LLVMAddCase(s, LLVMConstInt(g->i32, r, 0), at);
+        jit_position(g, at);
+        LLVMBuildStore(g->b, LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, ""), w->result);
+        LLVMBuildBr(g->b, join);
+    }
+    jit_position(g, join);
+    return LLVMBuildLoad2(g->b, g->i32, w->result, "");
+}
+
+/* With barriers: phases, in each of which every warp runs one region, until all warps are done. */
+static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
+    struct warp_loop l = warp_loop_begin(g, w);
+    LLVMValueRef save = save_of_warp(g, w, l.warp);
+    LLVMBuildStore(g->b, zero, at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), at_offset(g, g->b, save, SAVE_ALIVE));
+    warp_loop_end(g, &l);
+
+    LLVMValueRef waiting = jit_alloca(g, g->i1, "waiting");
+    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), end = jit_new_block(g, "end");
+    LLVMBuildBr(g->b, phase);
+    jit_position(g, phase);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i1, 0, 0), waiting);
+    l = warp_loop_begin(g, w);
+    save = save_of_warp(g, w, l.warp);
+    LLVMValueRef next = LLVMBuildLoad2(g->b, g->i32, at_offset(g, g->b, save, SAVE_NEXT), "");
+    LLVMBasicBlockRef run = jit_new_block(g, "run"), skip = jit_new_block(g, "skip");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, next, zero, ""), run, skip);
+    jit_position(g, run);
+    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef args[] = { w->block, l.first, save, alive };
+    LLVMValueRef r = emit_dispatch(g, w, next, args);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    LLVMBuildStore(g->b, r, at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGE, r, zero, "");
+    more = LLVMBuildOr(g->b, more, LLVMBuildLoad2(g->b, g->i1, waiting, ""), "");
+    LLVMBuildStore(g->b, more, waiting);
+    LLVMBuildBr(g->b, skip);
+    jit_position(g, skip);
+    warp_loop_end(g, &l);
+    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, waiting, ""), phase, end);
+    jit_position(g, end);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
+/* What the code was made for must hold: block size, and grids small enough for the analysis. */
+static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef wrong = LLVMConstInt(g->i1, 0, 0);
+    for (unsigned d = 0; d < 3; d++) {
+        LLVMValueRef n = jit_field(g, offsetof(struct soft_block, ntid) + 4 * d, g->i32);
+        if (g->ntid[0])
+            wrong = LLVMBuildOr(g->b, wrong,
+                                LLVMBuildICmp(g->b, LLVMIntNE, n, LLVMConstInt(g->i32, g->ntid[d], 0), ""), "");
+        if (g->a->used_small_grid) {
+            LLVMValueRef c = jit_field(g, offsetof(struct soft_block, nctaid) + 4 * d, g->i32);
+            LLVMValueRef all =
+                LLVMBuildMul(g->b, LLVMBuildZExt(g->b, n, g->i64, ""), LLVMBuildZExt(g->b, c, g->i64, ""), "");
+            wrong = LLVMBuildOr(g->b, wrong,
+                                LLVMBuildICmp(g->b, LLVMIntUGE, all, LLVMConstInt(g->i64, 1u << 31, 0), ""), "");
+        }
+    }
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_UNSUPPORTED), 1), w->result);
+    jit_branch_unlikely(g, wrong, w->fault);
+}
+
+static void emit_wrapper(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->ptr };
+    struct wrapper w = { 0 };
+    memset(g->cached, 0, sizeof(g->cached));
+    w.f = add_function(g, SOFT_ENTRY_SYMBOL, LLVMFunctionType(g->i32, params, 2, 0), true);
+    g->function = w.f;
+    g->block = w.block = LLVMGetParam(w.f, 1);
+    LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, w.f, "start");
+    LLVMBasicBlockRef body = jit_new_block(g, "body");
+    w.fault = jit_new_block(g, "fault");
+    LLVMPositionBuilderAtEnd(g->prelude, start);
+    LLVMValueRef jump = LLVMBuildBr(g->prelude, body);
+    LLVMPositionBuilderBefore(g->prelude, jump);
+    w.result = jit_alloca(g, g->i32, "result");
+    w.threads = jit_field(g, offsetof(struct soft_block, threads), g->i32);
+    w.warps = jit_field(g, offsetof(struct soft_block, warps), g->i32);
+    w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
+    w.stride = jit_field(g, offsetof(struct soft_block, save_stride), g->i64);
+
+    jit_position(g, w.fault);
+    LLVMValueRef r = LLVMBuildLoad2(g->b, g->i32, w.result, "");
+    LLVMBuildRet(g->b, LLVMBuildSub(g->b, LLVMConstInt(g->i32, (uint64_t)-2, 1), r, ""));
+    jit_position(g, body);
+    emit_preconditions(g, &w);
+    if (g->a->region_count == 1)
+        emit_simple_block(g, &w);
+    else
+        emit_phased_block(g, &w);
+}
+
+static void emit_info(struct jit_gen *g)
+{
+    const struct soft_object_info info = {
+        .magic = SOFT_JOB_MAGIC,
+        .abi = SOFT_ABI_VERSION,
+        .save_bytes = g->save_bytes,
+        .local_bytes = g->fn->local_bytes,
+        .ntid = { g->options->ntid[0], g->options->ntid[1], g->options->ntid[2] },
+    };
+    LLVMValueRef bytes = LLVMConstStringInContext2(g->context, (const char *)&info, sizeof(info), 1);
+    LLVMValueRef v = LLVMAddGlobal(g->module, LLVMTypeOf(bytes), SOFT_INFO_SYMBOL);
+    LLVMSetInitializer(v, bytes);
+    LLVMSetGlobalConstant(v, 1);
+    LLVMSetAlignment(v, 8);
+}
+
+static void generate(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32 };
+    g->region_type = LLVMFunctionType(g->i32, params, 4, 0);
+    for (uint32_t r = 0; r < g->fn->reg_count; r++)
+        g->save_offset[r] = IR_NONE;
+    lay_out_save_area(g);
+    emit_fault_scalar(g);
+    emit_fault_vector(g);
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        char name[24];
+        snprintf(name, sizeof(name), "region%u", r);
+        g->regions[r] = add_function(g, name, g->region_type, false);
+    }
+    if (g->a->region_count == 1 && g->fn->instr_count <= INLINE_INSTRS)
+        set_attribute(g, g->regions[0], "alwaysinline");
+    else
+        for (uint32_t r = 0; r < g->a->region_count; r++)
+            set_attribute(g, g->regions[r], "noinline");
+    for (uint32_t r = 0; r < g->a->region_count && !g->failed; r++)
+        emit_region(g, r);
+    g->i = NULL;
+    if (!g->failed)
+        emit_wrapper(g);
+    emit_info(g);
+}
+
+/* An array of pointers or numbers; room for one even if none is needed. */
+static void *array(size_t count, size_t size)
+{
+    return calloc(count + 1, size);
+}
+
+int jit_generate(struct jit_gen *g)
+{
+    int r = 0;
+    g->slot = array(g->fn->reg_count, sizeof(*g->slot));
+    g->checked = array(g->fn->reg_count, sizeof(*g->checked));
+    g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
+    g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
+    g->entry = array(g->fn->block_count, sizeof(*g->entry));
+    g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
+    g->regions = array(g->a->region_count, sizeof(*g->regions));
+    if (!g->slot || !g->checked || !g->save_offset || !g->waiting || !g->entry || !g->symbol || !g->regions) {
+        r = -ENOMEM;
+    } else if (g->a->divergent_barrier) {
+        jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
+        r = -ENOTSUP;
+    } else {
+        init_types(g);
+        g->b = LLVMCreateBuilderInContext(g->context);
+        g->prelude = LLVMCreateBuilderInContext(g->context);
+        generate(g);
+        LLVMDisposeBuilder(g->b);
+        LLVMDisposeBuilder(g->prelude);
+        r = g->failed ? -ENOTSUP : 0;
+    }
+    free(g->slot);
+    free(g->checked);
+    free(g->save_offset);
+    free(g->waiting);
+    free(g->entry);
+    free(g->symbol);
+    free(g->regions);
+    return r;
+}

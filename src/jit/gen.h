@@ -1,0 +1,202 @@
+/*
+ * Code generation: one entry of an ir_module becomes an LLVM module with one function per barrier region and a
+ * wrapper that runs a whole thread block. The scheme in short (the analyses of device/soft/ir/analysis.h decide it):
+ *
+ *   A call runs a warp. Each register is an alloca that LLVM turns into values: a scalar where all lanes agree
+ *   (uniform), the scalar of lane 0 where lanes differ by a constant stride (affine), else a vector of 32 elements.
+ *   Where control flow diverges, each block has a waiting set of lanes, an i32; elsewhere branches are plain branches.
+ *   Barriers end a region: live registers go to the warp's save area, and the wrapper runs the next region of each
+ *   warp once all warps came that far.
+ *
+ * Files: gen.c (module, regions, wrapper), flow.c (blocks, branches), value.c (registers, operands, masks), memory.c
+ * and lanes.c (loads, stores; lane by lane forms, atomics), integer.c, real.c, convert.c, approx.c (arithmetic),
+ * cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
+ */
+#ifndef GMUX_JIT_GEN_H
+#define GMUX_JIT_GEN_H
+
+#include <llvm-c/Core.h>
+
+#include "device/soft/exec/code.h"
+#include "device/soft/ir/analysis.h"
+#include "device/soft/loader/job.h"
+
+#define JIT_LANES 32
+
+/* Results of region functions: the next region, or one of these. */
+#define JIT_DONE           (-1)
+#define JIT_FAULT(outcome) (-2 - (int)(outcome))
+
+struct jit_target;
+
+struct jit_gen {
+    const struct ir_module *m;
+    const struct ir_fn *fn;
+    const struct ir_analysis *a;
+    const struct soft_job_options *options;
+    const struct jit_target *target;
+    uint32_t ntid[3]; /* block size the code is for; 0: any */
+    bool failed;      /* something is unsupported: `reason` says what; code made from here on is never used */
+    char reason[SOFT_JOB_REASON_MAX];
+
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef b;       /* at the end of what was emitted last */
+    LLVMBuilderRef prelude; /* before the terminator of the current function's entry block */
+    LLVMTypeRef i1, i8, i16, i32, i64, f16, f32, f64, ptr, nothing;
+    LLVMValueRef unlikely, invariant; /* metadata: branch weights, invariant load */
+    unsigned prof_kind, invariant_kind;
+
+    /* per register of the entry */
+    uint32_t *save_offset; /* in the warp's save area, IR_NONE: never live over a barrier */
+    uint32_t save_bytes;
+    LLVMValueRef *regions; /* functions, by region */
+    LLVMTypeRef region_type;
+    LLVMValueRef fault_scalar, fault_vector;
+    LLVMTypeRef fault_scalar_type, fault_vector_type;
+
+    /* current function */
+    uint32_t region;
+    LLVMValueRef function, block /* struct soft_block */, first /* thread of lane 0 */, save;
+    LLVMValueRef alive;       /* alloca i32 */
+    LLVMValueRef *slot;       /* alloca by register, NULL: not used yet */
+    LLVMValueRef *waiting;    /* alloca i32 by block */
+    LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
+    LLVMBasicBlockRef done;   /* returns JIT_DONE */
+    LLVMValueRef cached[16];  /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;     /* prelude: address of placed symbol, by symbol */
+    LLVMValueRef tid[3];      /* prelude: scalar of lane 0 or vector */
+
+    /* current block and instruction */
+    uint32_t at_block, at_instr;
+    const struct ir_instr *i;
+    LLVMValueRef mask;  /* i32: lanes that run the block */
+    LLVMValueRef guard; /* of the instruction: i1 or <32 x i1>, NULL: none */
+    bool masked;        /* the block runs with a part of the living lanes */
+    uint32_t *checked;  /* by register: alignment - 1 known of its value in this block */
+};
+
+/* Fields of struct soft_block that are read once, at the start of a function. */
+enum jit_cached {
+    JIT_WINDOW_BASE,
+    JIT_WINDOW_BAD, /* ~window_mask */
+    JIT_SHARED,
+    JIT_SHARED_MASK, /* i32 */
+    JIT_LOCAL,
+    JIT_LOCAL_STRIDE,
+    JIT_PARAMS,
+    JIT_GLOBALS,
+    JIT_HELPERS,
+    JIT_NTID_X,
+    JIT_NTID_Y,
+    JIT_NTID_Z,
+    JIT_CACHED_COUNT,
+};
+
+/* --- gen.c --- */
+/* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
+GM_MUST_CHECK int jit_generate(struct jit_gen *g);
+/* Says why the kernel cannot be compiled; the first one counts. */
+void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
+
+/* --- flow.c --- */
+void jit_emit_blocks(struct jit_gen *g);
+LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name);
+void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
+/* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
+void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
+void jit_emit_instr(struct jit_gen *g);
+
+/* --- value.c --- */
+enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);
+LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type); /* element type of values of that PTX type */
+LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
+LLVMTypeRef jit_vec(LLVMTypeRef element);
+bool jit_is_vec(LLVMValueRef v);
+LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element); /* element, or the vector of it if `shape` is one */
+LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar);
+LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride);
+LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like, uint64_t bits); /* integer constant of like's type */
+LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value);
+LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what);
+LLVMValueRef jit_field(struct jit_gen *g, size_t offset,
+                       LLVMTypeRef type); /* of struct soft_block, read in prelude */
+LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name);
+/* Value of a register as it is kept: scalar (of lane 0) or vector. */
+LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg);
+/* Source as `type`; a vector if `vec`, else the scalar of lane 0. */
+LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type type, bool vec);
+LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec);
+/* True if lanes may differ in it. */
+bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s);
+/* Changes size (zero- or sign-extending), and between integer and floating point by bits. */
+LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign);
+LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v);
+LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
+/* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and shape are seen to.
+ * A signed result is sign-extended into a wider register. */
+void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
+LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes); /* <32 x i1> to i32 */
+LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to <32 x i1> */
+/* Lanes that run the current instruction: block mask and guard. */
+LLVMValueRef jit_active(struct jit_gen *g);
+/* Calls an intrinsic overloaded on `types`. */
+LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
+                           LLVMValueRef *args, unsigned arg_count);
+/* The same on one overloaded type, that of the first argument. */
+LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a);
+LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c);
+LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c, LLVMValueRef d);
+LLVMValueRef jit_select(struct jit_gen *g, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no);
+LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count);
+/* One element of a vector, lane number known only at run time. */
+LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane);
+
+/* --- instructions --- */
+void jit_emit_load(struct jit_gen *g);
+void jit_emit_store(struct jit_gen *g);
+void jit_emit_atomic(struct jit_gen *g);
+void jit_emit_helper(struct jit_gen *g);
+void jit_emit_trap(struct jit_gen *g);
+/* True if the current instruction is to be computed on vectors: some source differs between lanes and the result is
+ * kept as a vector. */
+bool jit_wants_vec(const struct jit_gen *g);
+/* These return false if the instruction is none of theirs. */
+bool jit_emit_integer(struct jit_gen *g);
+bool jit_emit_bits(struct jit_gen *g);
+bool jit_emit_real(struct jit_gen *g);
+void jit_emit_compare(struct jit_gen *g);
+void jit_emit_convert(struct jit_gen *g);
+bool jit_emit_cross(struct jit_gen *g);
+LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v);
+/* Calls an intrinsic, overloaded on `types`, on `chunk` elements for all lanes of the vectors `args`; `more` is the same
+ * for each call. */
+LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count, unsigned chunk,
+                        LLVMValueRef *args, unsigned arg_count, LLVMValueRef *more, unsigned more_count);
+LLVMValueRef jit_rounding(struct jit_gen *g);
+/* On f32, scalars or vectors. */
+LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x);
+LLVMValueRef jit_ex2(struct jit_gen *g, LLVMValueRef x);
+LLVMValueRef jit_lg2(struct jit_gen *g, LLVMValueRef x);
+LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine);
+LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x);
+
+/* --- lanes.c: one lane after the other --- */
+/* A loop over the lanes set in `bits`; between begin and end, `lane` (i32) is the current one. */
+struct jit_lane_loop {
+    LLVMBasicBlockRef head, body, exit;
+    LLVMValueRef left; /* alloca: lanes still to come */
+    LLVMValueRef lane;
+};
+void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits);
+void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
+
+/* --- memory.c --- */
+/* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */
+LLVMValueRef jit_address(struct jit_gen *g, bool vec);
+/* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
+LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+/* The same for one address that all active lanes share. */
+LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * What is done one lane after the other: atomics, calls of host functions, traps.
+ */
+#include "jit/gen.h"
+
+#include "device/soft/exec/helpers.h"
+
+static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+
+void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits)
+{
+    l->left = jit_alloca(g, g->i32, "left");
+    l->head = jit_new_block(g, "lanes");
+    l->body = jit_new_block(g, "lane");
+    l->exit = jit_new_block(g, "");
+    LLVMBuildStore(g->b, bits, l->left);
+    LLVMBuildBr(g->b, l->head);
+    jit_position(g, l->head);
+    LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, l->left, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, c32(g, 0), ""), l->body, l->exit);
+    jit_position(g, l->body);
+    LLVMValueRef args[] = { left, LLVMConstInt(g->i1, 0, 0) };
+    l->lane = LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
+    LLVMValueRef less = LLVMBuildSub(g->b, left, c32(g, 1), "");
+    LLVMBuildStore(g->b, LLVMBuildAnd(g->b, left, less, ""), l->left);
+}
+
+void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l)
+{
+    LLVMBuildBr(g->b, l->head);
+    jit_position(g, l->exit);
+}
+
+/* The new value of a memory cell; NULL for operations that this function does not make. */
+static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
+{
+    bool real = ir_type_is_float(g->i->type), sign = ir_type_is_signed(g->i->type);
+    LLVMValueRef cond;
+    switch (g->i->mode) {
+    case IR_ATOM_ADD:
+        return real ? LLVMBuildFAdd(g->b, old, v, "") : LLVMBuildAdd(g->b, old, v, "");
+    case IR_ATOM_AND:
+        return LLVMBuildAnd(g->b, old, v, "");
+    case IR_ATOM_OR:
+        return LLVMBuildOr(g->b, old, v, "");
+    case IR_ATOM_XOR:
+        return LLVMBuildXor(g->b, old, v, "");
+    case IR_ATOM_EXCH:
+        return v;
+    case IR_ATOM_MIN:
+        if (real)
+            return NULL;
+        return jit_call2(g, sign ? "llvm.smin" : "llvm.umin", old, v);
+    case IR_ATOM_MAX:
+        if (real)
+            return NULL;
+        return jit_call2(g, sign ? "llvm.smax" : "llvm.umax", old, v);
+    case IR_ATOM_INC:
+        cond = LLVMBuildICmp(g->b, LLVMIntUGE, old, v, "");
+        return jit_select(g, cond, LLVMConstNull(LLVMTypeOf(v)),
+                          LLVMBuildAdd(g->b, old, LLVMConstInt(LLVMTypeOf(v), 1, 0), ""));
+    case IR_ATOM_DEC:
+        cond = LLVMBuildOr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, old, LLVMConstNull(LLVMTypeOf(v)), ""),
+                           LLVMBuildICmp(g->b, LLVMIntUGT, old, v, ""), "");
+        return jit_select(g, cond, v, LLVMBuildSub(g->b, old, LLVMConstInt(LLVMTypeOf(v), 1, 0), ""));
+    default:
+        return NULL;
+    }
+}
+
+static LLVMAtomicRMWBinOp rmw_operation(const struct ir_instr *i, bool *there)
+{
+    bool sign = ir_type_is_signed(i->type);
+    *there = true;
+    switch (i->mode) {
+    case IR_ATOM_ADD:
+        return ir_type_is_float(i->type) ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+    case IR_ATOM_AND:
+        return LLVMAtomicRMWBinOpAnd;
+    case IR_ATOM_OR:
+        return LLVMAtomicRMWBinOpOr;
+    case IR_ATOM_XOR:
+        return LLVMAtomicRMWBinOpXor;
+    case IR_ATOM_EXCH:
+        return LLVMAtomicRMWBinOpXchg;
+    case IR_ATOM_MIN:
+        return sign ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin;
+    case IR_ATOM_MAX:
+        return sign ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax;
+    case IR_ATOM_INC:
+        return LLVMAtomicRMWBinOpUIncWrap;
+    case IR_ATOM_DEC:
+        return LLVMAtomicRMWBinOpUDecWrap;
+    default:
+        *there = false;
+        return LLVMAtomicRMWBinOpXchg;
+    }
+}
+
+/* A block runs on one thread, so that its shared memory needs no atomic instructions. */
+static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMValueRef old = LLVMBuildLoad2(g->b, t, p, ""), new;
+    if (g->i->mode == IR_ATOM_CAS)
+        new = jit_select(g, LLVMBuildICmp(g->b, LLVMIntEQ, old, a, ""), b, old);
+    else
+        new = combine(g, old, a);
+    if (!new) {
+        jit_unsupported(g, "this form of atom");
+        return old;
+    }
+    LLVMBuildStore(g->b, new, p);
+    return old;
+}
+
+static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a, LLVMValueRef b)
+{
+    bool there;
+    if (g->i->space == IR_SPACE_SHARED)
+        return operate_alone(g, t, p, a, b);
+    if (g->i->mode == IR_ATOM_CAS) {
+        LLVMValueRef r = LLVMBuildAtomicCmpXchg(g->b, p, a, b, LLVMAtomicOrderingSequentiallyConsistent,
+                                                LLVMAtomicOrderingSequentiallyConsistent, 0);
+        return LLVMBuildExtractValue(g->b, r, 0, "");
+    }
+    LLVMAtomicRMWBinOp op = rmw_operation(g->i, &there);
+    if (!there || (ir_type_is_float(g->i->type) && g->i->mode != IR_ATOM_ADD && g->i->mode != IR_ATOM_EXCH)) {
+        jit_unsupported(g, "this form of atom");
+        return a;
+    }
+    return LLVMBuildAtomicRMW(g->b, op, p, a, LLVMAtomicOrderingSequentiallyConsistent, 0);
+}
+
+void jit_emit_atomic(struct jit_gen *g)
+{
+    enum ir_type type = (enum ir_type)g->i->type;
+    unsigned size = (unsigned)ir_types[type].size;
+    bool result = g->i->dst_count && g->i->dst[0] != IR_NONE, cas = g->i->mode == IR_ATOM_CAS;
+    if (size < 4 || type == IR_F16X2 || type == IR_BF16X2 || g->i->space == IR_SPACE_LOCAL ||
+        g->i->space == IR_SPACE_PARAM || g->i->dst_count > 1) {
+        jit_unsupported(g, "this form of atom");
+        return;
+    }
+    LLVMTypeRef t = jit_type(g, type);
+    LLVMValueRef active = jit_active(g), old = jit_alloca(g, jit_vec(t), ""), p = NULL, single = NULL;
+    LLVMValueRef a = jit_src(g, &g->i->src[0], type, true);
+    LLVMValueRef b = cas ? jit_src(g, &g->i->src[1], type, true) : a;
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(t)), old);
+    if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
+        single = jit_host_scalar(g, jit_address(g, false), active, size);
+    else
+        p = jit_host_vector(g, jit_address(g, true), active, size);
+    struct jit_lane_loop l;
+    jit_lanes_begin(g, &l, active);
+    LLVMValueRef at = single ? single : jit_pick(g, p, l.lane);
+    LLVMValueRef r = operate(g, t, at, jit_pick(g, a, l.lane), jit_pick(g, b, l.lane));
+    if (result)
+        LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, LLVMBuildLoad2(g->b, jit_vec(t), old, ""), r, l.lane, ""),
+                       old);
+    jit_lanes_end(g, &l);
+    if (result)
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(t), old, ""));
+}
+
+static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
+{
+    return LLVMBuildAdd(g->b, g->first, lane, "");
+}
+
+static LLVMValueRef helper_function(struct jit_gen *g, size_t offset)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
+    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_HELPERS), &at, 1, "");
+    return LLVMBuildLoad2(g->b, g->ptr, p, "");
+}
+
+/* The kernel ends here with that outcome. */
+static void emit_end(struct jit_gen *g, enum soft_outcome outcome)
+{
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(outcome), 1));
+    jit_position(g, jit_new_block(g, "never"));
+}
+
+static void emit_printf(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i64 };
+    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 4, 0);
+    LLVMValueRef format = jit_src(g, &g->i->src[0], IR_U64, true),
+                 arguments = jit_src(g, &g->i->src[1], IR_U64, true);
+    LLVMValueRef result = jit_alloca(g, jit_vec(g->i32), "");
+    LLVMBasicBlockRef fault = jit_new_block(g, "fault");
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g->i32)), result);
+    struct jit_lane_loop l;
+    jit_lanes_begin(g, &l, jit_active(g));
+    LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, format, l.lane),
+                            jit_pick(g, arguments, l.lane) };
+    LLVMValueRef r =
+        LLVMBuildCall2(g->b, type, helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
+    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
+    jit_lanes_end(g, &l);
+    LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
+    jit_position(g, fault);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_ADDRESS), 1));
+    jit_position(g, next);
+    if (g->i->dst_count)
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g->i32), result, ""));
+}
+
+static LLVMValueRef first_active(struct jit_gen *g)
+{
+    LLVMValueRef args[] = { jit_active(g), LLVMConstInt(g->i1, 0, 0) };
+    return LLVMBuildAnd(g->b, jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2), c32(g, 31), "");
+}
+
+static void emit_assertion(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i64, g->i32, g->i64 };
+    LLVMTypeRef type = LLVMFunctionType(g->nothing, params, 6, 0);
+    LLVMValueRef lane = first_active(g);
+    LLVMValueRef args[] = { g->block,
+                            thread_of(g, lane),
+                            jit_pick(g, jit_src(g, &g->i->src[0], IR_U64, true), lane),
+                            jit_pick(g, jit_src(g, &g->i->src[1], IR_U64, true), lane),
+                            jit_pick(g, jit_src(g, &g->i->src[2], IR_U32, true), lane),
+                            jit_pick(g, jit_src(g, &g->i->src[3], IR_U64, true), lane) };
+    LLVMBuildCall2(g->b, type, helper_function(g, offsetof(struct soft_helpers, assert_fail)), args, 6, "");
+    emit_end(g, SOFT_FAULT_ASSERT);
+}
+
+void jit_emit_helper(struct jit_gen *g)
+{
+    switch (g->i->target) {
+    case IR_HELPER_VPRINTF:
+        emit_printf(g);
+        return;
+    case IR_HELPER_MALLOC:
+        if (g->i->dst_count)
+            jit_set(g, 0, LLVMConstInt(g->i64, 0, 0));
+        return;
+    case IR_HELPER_FREE:
+        return;
+    case IR_HELPER_ASSERTFAIL:
+        emit_assertion(g);
+        return;
+    default:
+        jit_unsupported(g, "host function %u", g->i->target);
+    }
+}
+
+void jit_emit_trap(struct jit_gen *g)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, offsetof(struct soft_block, fault_thread), 0);
+    LLVMBuildStore(g->b, thread_of(g, first_active(g)), LLVMBuildGEP2(g->b, g->i8, g->block, &at, 1, ""));
+    emit_end(g, SOFT_FAULT_TRAP);
+}

@@ -1,0 +1,587 @@
+/*
+ * Loads and stores. An address that all lanes share becomes a scalar access, one that rises by the access size from
+ * lane to lane a vector access, anything else a gather or scatter. Each access is checked: global addresses against
+ * the client's window, shared ones are masked into the block's memory, all for alignment. Since the window is aligned
+ * to its size, one AND finds both kinds of wrong address.
+ */
+#include "jit/gen.h"
+
+#include "device/soft/ir/spaces.h"
+#include "jit/target.h"
+
+static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+
+static LLVMValueRef c64(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i64, v, 0);
+}
+
+/* Type of one element in memory. */
+static enum ir_type memory_type(const struct ir_instr *i)
+{
+    return i->type == IR_F16 ? IR_B16 : (enum ir_type)i->type;
+}
+
+static unsigned element_size(const struct ir_instr *i)
+{
+    return (unsigned)ir_types[i->type].size;
+}
+
+LLVMValueRef jit_address(struct jit_gen *g, bool vec)
+{
+    const struct ir_address *a = &g->i->address;
+    struct ir_src symbol = { .kind = IR_SRC_SYMBOL, .index = a->symbol, .bits = (uint64_t)a->displacement };
+    LLVMValueRef offset =
+        a->symbol == IR_NONE ? c64(g, (uint64_t)a->displacement) : jit_src(g, &symbol, IR_U64, false);
+    if (a->base == IR_NONE)
+        return vec ? jit_splat(g, offset) : offset;
+    bool narrow = ir_types[g->fn->regs[a->base].type].size == 4;
+    LLVMValueRef base = jit_reg(g, a->base, narrow ? IR_U32 : IR_U64, vec);
+    if (narrow)
+        offset = LLVMBuildTrunc(g->b, offset, g->i32, "");
+    LLVMValueRef sum = LLVMBuildAdd(g->b, base, vec ? jit_splat(g, offset) : offset, "");
+    return narrow ? LLVMBuildZExt(g->b, sum, jit_like(sum, g->i64), "") : sum;
+}
+
+static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address, LLVMValueRef lanes, unsigned size)
+{
+    LLVMBasicBlockRef fault = jit_new_block(g, "fault");
+    jit_branch_unlikely(g, bad, fault);
+    LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
+    jit_position(g, fault);
+    LLVMValueRef args[] = { g->block, g->first, address, lanes, c64(g, size - 1) };
+    bool vec = jit_is_vec(address);
+    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
+                                      vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
+    jit_position(g, next);
+}
+
+static void fault_unless_zero(struct jit_gen *g, LLVMValueRef v, LLVMValueRef address, LLVMValueRef lanes,
+                              unsigned size)
+{
+    fault_unless(g, LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), ""), address, lanes, size);
+}
+
+/* Bits that no good global address has, relative to the window's base. */
+static LLVMValueRef window_bad(struct jit_gen *g, unsigned size)
+{
+    LLVMValueRef bad = jit_cached(g, JIT_WINDOW_BAD);
+    return size > 1 ? LLVMBuildOr(g->b, bad, c64(g, size - 1), "") : bad;
+}
+
+/* Lanes of `active` whose bit is set in `bad` lead to a fault. */
+static void check_lanes(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef active, LLVMValueRef address, unsigned size)
+{
+    LLVMValueRef lanes = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
+    fault_unless_zero(g, lanes, address, lanes, size);
+}
+
+static LLVMValueRef is_not_zero(struct jit_gen *g, LLVMValueRef v)
+{
+    return LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+}
+
+static LLVMValueRef outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size)
+{
+    LLVMValueRef base = jit_cached(g, JIT_WINDOW_BASE), bad = window_bad(g, size);
+    if (jit_is_vec(address)) {
+        base = jit_splat(g, base);
+        bad = jit_splat(g, bad);
+    }
+    LLVMValueRef offset = LLVMBuildSub(g->b, address, base, "");
+    return is_not_zero(g, LLVMBuildAnd(g->b, offset, bad, ""));
+}
+
+static LLVMValueRef byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset)
+{
+    return LLVMBuildGEP2(g->b, g->i8, base, &offset, 1, "");
+}
+
+/* Where an offset in shared memory is, after masking. Masks fit in 31 bits: sign extension lets x86 use 32-bit
+ * indices. */
+static LLVMValueRef shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size)
+{
+    LLVMValueRef mask = jit_cached(g, JIT_SHARED_MASK);
+    if (size > 1)
+        mask = LLVMBuildAnd(g->b, mask, c32(g, ~(uint64_t)(size - 1)), "");
+    if (jit_is_vec(offset))
+        mask = jit_splat(g, mask);
+    offset = LLVMBuildAnd(g->b, offset, mask, "");
+    return byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
+}
+
+static LLVMValueRef low32(struct jit_gen *g, LLVMValueRef address)
+{
+    return LLVMBuildTrunc(g->b, address, jit_like(address, g->i32), "");
+}
+
+static LLVMValueRef misaligned(struct jit_gen *g, LLVMValueRef v, unsigned size)
+{
+    return is_not_zero(g, LLVMBuildAnd(g->b, v, jit_const(g, v, size - 1), ""));
+}
+
+/* offset > limit - size, or misaligned; limit is at least size or the comparison wraps to "all bad". */
+static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMValueRef limit, unsigned size)
+{
+    LLVMValueRef last = LLVMBuildSub(g->b, limit, c64(g, size), "");
+    LLVMValueRef short_of = LLVMBuildICmp(g->b, LLVMIntULT, limit, c64(g, size), "");
+    LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntUGT, offset, jit_is_vec(offset) ? jit_splat(g, last) : last, "");
+    if (jit_is_vec(offset))
+        short_of = jit_splat(g, short_of);
+    bad = LLVMBuildOr(g->b, bad, short_of, "");
+    return size > 1 ? LLVMBuildOr(g->b, bad, misaligned(g, offset, size), "") : bad;
+}
+
+/* Local memory of each lane's thread at `offset` (<32 x i64>). */
+static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
+{
+    LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
+    LLVMValueRef thread = LLVMBuildZExt(g->b, g->first, g->i64, "");
+    thread = LLVMBuildAdd(g->b, jit_splat(g, thread), jit_ramp(g, g->i64, 1), "");
+    LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
+    return byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
+}
+
+static bool writes(const struct ir_instr *i)
+{
+    return (ir_ops[i->op].properties & IR_P_STORE) != 0;
+}
+
+/* Generic addresses: all four spaces are tried on all lanes, and each lane takes its own. */
+static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    LLVMTypeRef pointers = jit_vec(g->ptr);
+    LLVMValueRef low = LLVMBuildZExt(g->b, low32(g, address), jit_vec(g->i64), "");
+    LLVMValueRef space = LLVMBuildLShr(g->b, address, jit_const(g, address, SOFT_SPACE_SHIFT), "");
+    LLVMValueRef is[4];
+    for (unsigned k = 1; k < 4; k++)
+        is[k] = LLVMBuildICmp(g->b, LLVMIntEQ, space, jit_const(g, space, k), "");
+    LLVMValueRef bad = outside_window(g, address, size);
+    LLVMValueRef bad_shared = size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g->i1));
+    LLVMValueRef bad_local = outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size);
+    LLVMValueRef bad_param =
+        writes(g->i) ? LLVMConstAllOnes(jit_vec(g->i1)) : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
+    bad = jit_select(g, is[SOFT_SPACE_SHARED], bad_shared, bad);
+    bad = jit_select(g, is[SOFT_SPACE_LOCAL], bad_local, bad);
+    bad = jit_select(g, is[SOFT_SPACE_PARAM], bad_param, bad);
+    check_lanes(g, bad, active, address, size);
+    LLVMValueRef p = LLVMBuildIntToPtr(g->b, address, pointers, "");
+    p = jit_select(g, is[SOFT_SPACE_SHARED], shared_pointer(g, low32(g, address), size), p);
+    p = jit_select(g, is[SOFT_SPACE_LOCAL], local_pointer(g, low), p);
+    return jit_select(g, is[SOFT_SPACE_PARAM], byte_pointer(g, jit_cached(g, JIT_PARAMS), low), p);
+}
+
+LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    LLVMValueRef low;
+    switch (g->i->space) {
+    case IR_SPACE_GLOBAL:
+    case IR_SPACE_CONST:
+        check_lanes(g, outside_window(g, address, size), active, address, size);
+        return LLVMBuildIntToPtr(g->b, address, jit_vec(g->ptr), "");
+    case IR_SPACE_SHARED:
+        if (size > 1)
+            check_lanes(g, misaligned(g, address, size), active, address, size);
+        return shared_pointer(g, low32(g, address), size);
+    case IR_SPACE_LOCAL:
+        low = LLVMBuildZExt(g->b, low32(g, address), jit_vec(g->i64), "");
+        check_lanes(g, outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size), active,
+                    LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_LOCAL_BASE), ""), size);
+        return local_pointer(g, low);
+    case IR_SPACE_PARAM:
+        low = LLVMBuildZExt(g->b, low32(g, address), jit_vec(g->i64), "");
+        check_lanes(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size), active,
+                    LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_PARAM_BASE), ""), size);
+        return byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
+    default:
+        return generic_vector(g, address, active, size);
+    }
+}
+
+/* The alignment of a shared address is tested once for all accesses in a block that share the base register. */
+static void check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    const struct ir_address *a = &g->i->address;
+    uint64_t offset = (uint64_t)a->displacement;
+    if (a->symbol != IR_NONE)
+        offset += ir_symbol_offset(g->m, g->fn, a->symbol);
+    bool regular = (offset & (size - 1)) == 0;
+    if (a->base == IR_NONE && regular)
+        return;
+    if (regular && g->checked[a->base] >= size - 1)
+        return;
+    fault_unless(g, misaligned(g, address, size), address, active, size);
+    if (regular && !g->guard)
+        g->checked[a->base] = size - 1;
+}
+
+LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    switch (g->i->space) {
+    case IR_SPACE_SHARED:
+        if (size > 1)
+            check_shared_alignment(g, address, active, size);
+        return shared_pointer(g, low32(g, address), size);
+    case IR_SPACE_PARAM: {
+        LLVMValueRef low = LLVMBuildZExt(g->b, low32(g, address), g->i64, "");
+        fault_unless(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size),
+                     LLVMBuildOr(g->b, low, c64(g, SOFT_PARAM_BASE), ""), active, size);
+        return byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
+    }
+    default:
+        fault_unless(g, outside_window(g, address, size), address, active, size);
+        return LLVMBuildIntToPtr(g->b, address, g->ptr, "");
+    }
+}
+
+/* --- one access in its different forms --- */
+
+/* The values of a load or store, one vector per element, in allocas while the forms are emitted. */
+struct access {
+    unsigned count, esize, size;
+    enum ir_type type;
+    LLVMTypeRef element;
+    LLVMValueRef value[IR_MAX_DST]; /* load: alloca of a vector; store: the vector */
+    LLVMValueRef active;
+    bool store;
+};
+
+static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef t, bool vector_of_pointers,
+                                LLVMValueRef *args)
+{
+    LLVMTypeRef types[] = { t, vector_of_pointers ? jit_vec(g->ptr) : g->ptr };
+    return jit_intrinsic(g, name, types, 2, args, 4);
+}
+
+/* Gather or scatter of all elements. */
+static void emit_vector_form(struct jit_gen *g, struct access *x)
+{
+    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
+    LLVMValueRef lanes = jit_lanes(g, x->active);
+    LLVMTypeRef t = jit_vec(x->element);
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef at = k ? byte_pointer(g, p, c64(g, k * x->esize)) : p;
+        LLVMValueRef align = c32(g, x->esize);
+        if (x->store) {
+            LLVMValueRef args[] = { x->value[k], at, align, lanes };
+            masked_call(g, "llvm.masked.scatter", t, true, args);
+        } else {
+            LLVMValueRef args[] = { at, align, lanes, LLVMConstNull(t) };
+            LLVMBuildStore(g->b, masked_call(g, "llvm.masked.gather", t, true, args), x->value[k]);
+        }
+    }
+}
+
+/* Element k of lane i is number i * count + k of memory. */
+static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueRef p, bool full)
+{
+    LLVMTypeRef t = jit_vec(x->element), wide = LLVMVectorType(x->element, JIT_LANES * x->count);
+    int order[JIT_LANES * IR_MAX_DST];
+    if (x->count == 1 && !full) {
+        LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
+        if (x->store) {
+            LLVMValueRef args[] = { x->value[0], p, align, lanes };
+            masked_call(g, "llvm.masked.store", t, false, args);
+        } else {
+            LLVMValueRef args[] = { p, align, lanes, LLVMConstNull(t) };
+            LLVMBuildStore(g->b, masked_call(g, "llvm.masked.load", t, false, args), x->value[0]);
+        }
+        return;
+    }
+    if (x->store) {
+        /* Interleave: first all pairs (0, 1) and (2, 3) side by side, then by position. */
+        LLVMValueRef v = x->value[0];
+        for (unsigned k = 1; k < x->count; k *= 2) {
+            LLVMValueRef other = k == 1 ? x->value[1] : NULL;
+            if (k == 1) {
+                for (int n = 0; n < 2 * JIT_LANES; n++)
+                    order[n] = n;
+                v = jit_shuffle(g, v, other, order, 2 * JIT_LANES);
+            } else {
+                other = jit_shuffle(g, x->value[2], x->value[3], order, 2 * JIT_LANES);
+                for (int n = 0; n < 4 * JIT_LANES; n++)
+                    order[n] = n;
+                v = jit_shuffle(g, v, other, order, 4 * JIT_LANES);
+            }
+        }
+        if (x->count > 1) {
+            for (unsigned n = 0; n < JIT_LANES * x->count; n++)
+                order[n] = (int)(n % x->count * JIT_LANES + n / x->count);
+            v = jit_shuffle(g, v, LLVMGetPoison(wide), order, JIT_LANES * x->count);
+        }
+        LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
+        return;
+    }
+    LLVMValueRef v = LLVMBuildLoad2(g->b, wide, p, "");
+    LLVMSetAlignment(v, x->esize);
+    for (unsigned k = 0; k < x->count; k++) {
+        for (unsigned n = 0; n < JIT_LANES; n++)
+            order[n] = (int)(n * x->count + k);
+        LLVMBuildStore(g->b, x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, JIT_LANES),
+                       x->value[k]);
+    }
+}
+
+/* i1: the 32 accesses that start at `address` are all in place, so that the vector form may be used. */
+static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address)
+{
+    LLVMValueRef span = c64(g, (uint64_t)x->size * (JIT_LANES - 1)), from = address, bad;
+    if (g->i->space == IR_SPACE_SHARED) {
+        LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
+        from = low32(g, address);
+        span = LLVMBuildTrunc(g->b, span, g->i32, "");
+        bad = LLVMBuildOr(g->b, mask, c32(g, x->size - 1), "");
+    } else {
+        from = LLVMBuildSub(g->b, address, jit_cached(g, JIT_WINDOW_BASE), "");
+        bad = window_bad(g, x->size);
+    }
+    LLVMValueRef both = LLVMBuildOr(g->b, from, LLVMBuildAdd(g->b, from, span, ""), "");
+    both = LLVMBuildAnd(g->b, both, bad, "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, both, LLVMConstNull(LLVMTypeOf(both)), "");
+}
+
+/* i1: the lanes' addresses are really lane 0's plus the stride. */
+static LLVMValueRef is_regular(struct jit_gen *g, LLVMValueRef address, int64_t stride, LLVMValueRef *base)
+{
+    *base = LLVMBuildExtractElement(g->b, address, c32(g, 0), "");
+    LLVMValueRef want = LLVMBuildAdd(g->b, jit_splat(g, *base), jit_ramp(g, g->i64, stride), "");
+    LLVMValueRef same = jit_bits(g, LLVMBuildICmp(g->b, LLVMIntEQ, address, want, ""));
+    return LLVMBuildICmp(g->b, LLVMIntEQ, same, LLVMConstAllOnes(g->i32), "");
+}
+
+/* Contiguous where it is so at run time, else lane by lane. */
+static void emit_affine_form(struct jit_gen *g, struct access *x)
+{
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    bool full = x->count > 1 || !g->target->avx512;
+    LLVMValueRef address, good = NULL;
+    if (info->address_may_wrap)
+        good = is_regular(g, jit_address(g, true), info->address_stride, &address);
+    else
+        address = jit_address(g, false);
+    LLVMValueRef placed = contiguous_is_good(g, x, address);
+    good = good ? LLVMBuildAnd(g->b, good, placed, "") : placed;
+    if (full) {
+        LLVMValueRef all = LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), "");
+        good = LLVMBuildAnd(g->b, good, all, "");
+    }
+    LLVMBuildCondBr(g->b, good, fast, slow);
+    jit_position(g, fast);
+    LLVMValueRef p;
+    if (g->i->space == IR_SPACE_SHARED)
+        p = byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildZExt(g->b, low32(g, address), g->i64, ""));
+    else
+        p = LLVMBuildIntToPtr(g->b, address, g->ptr, "");
+    emit_contiguous_form(g, x, p, full);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, slow);
+    emit_vector_form(g, x);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
+/* Gives a load or store the order that the instruction has: the compiler neither merges nor drops it. */
+static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
+{
+    LLVMAtomicOrdering order = LLVMAtomicOrderingMonotonic;
+    switch (g->i->order) {
+    case IR_ORDER_WEAK:
+        return;
+    case IR_ORDER_ACQUIRE:
+    case IR_ORDER_RELEASE:
+    case IR_ORDER_ACQ_REL:
+        order = store ? LLVMAtomicOrderingRelease : LLVMAtomicOrderingAcquire;
+        break;
+    case IR_ORDER_SC:
+        order = LLVMAtomicOrderingSequentiallyConsistent;
+        break;
+    default:
+        break;
+    }
+    LLVMSetVolatile(access, 1);
+    LLVMSetOrdering(access, order);
+}
+
+/* Lane by lane, with accesses that the compiler neither merges nor moves: volatile, relaxed and so on. */
+static void emit_ordered_form(struct jit_gen *g, struct access *x)
+{
+    struct jit_lane_loop l;
+    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
+    jit_lanes_begin(g, &l, x->active);
+    LLVMValueRef at = jit_pick(g, p, l.lane);
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef q = byte_pointer(g, at, c64(g, k * x->esize)), access;
+        if (x->store) {
+            access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
+        } else {
+            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(x->element), x->value[k], "");
+            access = LLVMBuildLoad2(g->b, x->element, q, "");
+            LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""), x->value[k]);
+        }
+        LLVMSetAlignment(access, x->esize);
+        set_order(g, access, x->store);
+    }
+    jit_lanes_end(g, &l);
+}
+
+static void emit_forms(struct jit_gen *g, struct access *x)
+{
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
+    if (g->i->order != IR_ORDER_WEAK)
+        emit_ordered_form(g, x);
+    else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
+                        g->i->space == IR_SPACE_SHARED || g->i->space == IR_SPACE_GENERIC))
+        emit_affine_form(g, x);
+    else
+        emit_vector_form(g, x);
+}
+
+static struct access begin_access(struct jit_gen *g, bool store)
+{
+    struct access x = { .store = store };
+    x.count = store ? g->i->src_count : g->i->dst_count;
+    x.esize = element_size(g->i);
+    x.size = x.count * x.esize;
+    x.type = memory_type(g->i);
+    x.element = jit_type(g, x.type);
+    x.active = jit_active(g);
+    return x;
+}
+
+/* Uniform generic addresses are global ones almost always. True: the caller may treat it so, in a block of its own;
+ * `slow` is the other one. */
+static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size, LLVMBasicBlockRef *slow,
+                          LLVMBasicBlockRef *join)
+{
+    if (g->i->space != IR_SPACE_GENERIC)
+        return false;
+    LLVMBasicBlockRef fast = jit_new_block(g, "global");
+    *slow = jit_new_block(g, "other");
+    *join = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, outside_window(g, address, size), *slow, fast);
+    jit_position(g, fast);
+    return true;
+}
+
+static void load_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p, bool invariant)
+{
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef q = k ? byte_pointer(g, p, c64(g, k * x->esize)) : p;
+        LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, q, "");
+        LLVMSetAlignment(v, x->esize);
+        set_order(g, v, false);
+        if (invariant)
+            LLVMSetMetadata(v, g->invariant_kind, g->invariant);
+        jit_set(g, k, v);
+    }
+}
+
+/* ld.param [name + offset]: read once, before anything else. */
+static bool emit_parameter(struct jit_gen *g, const struct access *x)
+{
+    const struct ir_address *a = &g->i->address;
+    if (g->i->space != IR_SPACE_PARAM || a->base != IR_NONE)
+        return false;
+    uint64_t offset = (uint64_t)a->displacement;
+    if (a->symbol != IR_NONE)
+        offset += ir_symbol_offset(g->m, g->fn, a->symbol);
+    if (offset > g->fn->param_bytes || x->size > g->fn->param_bytes - offset || offset % x->size) {
+        jit_unsupported(g, "access outside of the parameters");
+        return true;
+    }
+    for (unsigned k = 0; k < x->count; k++) {
+        LLVMValueRef at = c64(g, offset + k * x->esize);
+        LLVMValueRef p = LLVMBuildGEP2(g->prelude, g->i8, jit_cached(g, JIT_PARAMS), &at, 1, "");
+        LLVMValueRef v = LLVMBuildLoad2(g->prelude, x->element, p, "");
+        LLVMSetAlignment(v, x->esize);
+        LLVMSetMetadata(v, g->invariant_kind, g->invariant);
+        jit_set(g, k, v);
+    }
+    return true;
+}
+
+void jit_emit_load(struct jit_gen *g)
+{
+    struct access x = begin_access(g, false);
+    LLVMBasicBlockRef slow = NULL, join = NULL;
+    bool generic = false;
+    if (emit_parameter(g, &x))
+        return;
+    bool uniform = g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_LOCAL;
+    if (uniform) {
+        LLVMValueRef address = jit_address(g, false);
+        generic = begin_generic(g, address, x.size, &slow, &join);
+        LLVMValueRef p =
+            generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : jit_host_scalar(g, address, x.active, x.size);
+        load_elements(g, &x, p, false);
+        if (!generic)
+            return;
+        LLVMBuildBr(g->b, join);
+        jit_position(g, slow);
+    }
+    for (unsigned k = 0; k < x.count; k++) {
+        x.value[k] = jit_alloca(g, jit_vec(x.element), "");
+        LLVMBuildStore(g->b, LLVMConstNull(jit_vec(x.element)), x.value[k]);
+    }
+    emit_forms(g, &x);
+    for (unsigned k = 0; k < x.count; k++)
+        jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(x.element), x.value[k], ""));
+    if (generic) {
+        LLVMBuildBr(g->b, join);
+        jit_position(g, join);
+    }
+}
+
+/* All lanes store to one place: the last one's value stays. */
+static void store_elements(struct jit_gen *g, const struct access *x, LLVMValueRef p)
+{
+    LLVMValueRef args[] = { x->active, LLVMConstInt(g->i1, 0, 0) }, lane = NULL;
+    for (unsigned k = 0; k < x->count; k++) {
+        bool vec = jit_src_varies(g, &g->i->src[k]);
+        LLVMValueRef v = jit_src(g, &g->i->src[k], x->type, vec);
+        if (vec && !lane) {
+            lane = jit_intrinsic(g, "llvm.ctlz", &g->i32, 1, args, 2);
+            lane = LLVMBuildAnd(g->b, LLVMBuildSub(g->b, c32(g, 31), lane, ""), c32(g, 31), "");
+        }
+        if (vec)
+            v = jit_pick(g, v, lane);
+        LLVMValueRef s = LLVMBuildStore(g->b, v, k ? byte_pointer(g, p, c64(g, k * x->esize)) : p);
+        LLVMSetAlignment(s, x->esize);
+        set_order(g, s, true);
+    }
+}
+
+void jit_emit_store(struct jit_gen *g)
+{
+    struct access x = begin_access(g, true);
+    LLVMBasicBlockRef slow = NULL, join = NULL;
+    bool generic = false;
+    if (g->i->space == IR_SPACE_PARAM) {
+        jit_unsupported(g, "st.param");
+        return;
+    }
+    bool uniform = g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_LOCAL;
+    if (uniform) {
+        LLVMValueRef address = jit_address(g, false);
+        generic = begin_generic(g, address, x.size, &slow, &join);
+        LLVMValueRef p =
+            generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : jit_host_scalar(g, address, x.active, x.size);
+        store_elements(g, &x, p);
+        if (!generic)
+            return;
+        LLVMBuildBr(g->b, join);
+        jit_position(g, slow);
+    }
+    for (unsigned k = 0; k < x.count; k++)
+        x.value[k] = jit_src(g, &g->i->src[k], x.type, true);
+    emit_forms(g, &x);
+    if (generic) {
+        LLVMBuildBr(g->b, join);
+        jit_position(g, join);
+    }
+}

@@ -1,0 +1,125 @@
+#include "jit/target.h"
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Registers are allocas until sroa; after that mostly redundancy between unrolled copies is left to remove. The full
+ * -O2 pipeline takes several times as long for no gain on PTX, which comes optimised. */
+static const char passes[] =
+    "always-inline,function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "jump-threading,gvn,loop-mssa(licm),instcombine<no-verify-fixpoint>,dse,simplifycfg,adce)";
+
+static LLVMTargetRef native;
+static char *triple, *cpu, *features;
+static struct jit_target targets[3];
+
+bool jit_target_init(void)
+{
+    /* The machine scheduler of the x86 back end hoists loads over hundreds of instructions and spills what it then
+     * cannot keep: unscheduled code is 10-30 % faster for unrolled kernels. */
+    const char *const options[] = { "gmux-jit", "-enable-misched=0" };
+    char *error = NULL;
+
+    LLVMParseCommandLineOptions(2, options, NULL);
+    if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter())
+        return false;
+    triple = LLVMGetDefaultTargetTriple();
+    cpu = LLVMGetHostCPUName();
+    features = LLVMGetHostCPUFeatures();
+    if (LLVMGetTargetFromTriple(triple, &native, &error)) {
+        LLVMDisposeMessage(error);
+        return false;
+    }
+    return true;
+}
+
+static bool has_feature(const char *list, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = list; (p = strstr(p, name)); p += n)
+        if (p > list && p[-1] == '+' && (p[n] == ',' || p[n] == 0))
+            return true;
+    return false;
+}
+
+const struct jit_target *jit_target_get(enum soft_isa isa)
+{
+    if ((size_t)isa >= GM_ARRAY_LEN(targets))
+        return NULL;
+    struct jit_target *t = &targets[isa];
+    if (t->machine)
+        return t;
+    const char *name = cpu, *list = features;
+#if defined(__x86_64__)
+    if (isa == SOFT_ISA_AVX2)
+        name = "x86-64-v3", list = "";
+    else if (isa == SOFT_ISA_BASE)
+        name = "x86-64-v2", list = "";
+    t->avx512 = isa == SOFT_ISA_NATIVE && has_feature(features, "avx512f") && has_feature(features, "avx512dq") &&
+                has_feature(features, "avx512bw") && has_feature(features, "avx512vl");
+    t->avx2 = isa != SOFT_ISA_BASE && has_feature(features, "avx2") && has_feature(features, "fma");
+#else
+    if (isa != SOFT_ISA_NATIVE)
+        return NULL;
+#endif
+    char wide[4096];
+    if (t->avx512) {
+        /* Vectors of 512 bits are why we are here. */
+        snprintf(wide, sizeof(wide), "%s,-prefer-256-bit", list);
+        list = wide;
+    }
+    t->isa = isa;
+    t->machine = LLVMCreateTargetMachine(native, triple, name, list, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                         LLVMCodeModelSmall);
+    return t->machine ? t : NULL;
+}
+
+void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m)
+{
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(t->machine);
+    LLVMSetTarget(m, triple);
+    LLVMSetModuleDataLayout(m, layout);
+    LLVMDisposeTargetData(layout);
+}
+
+static void one_line(char *why, size_t why_size, const char *what, const char *text)
+{
+    snprintf(why, why_size, "%s: %s", what, text ? text : "?");
+    why[strcspn(why, "\n")] = 0;
+}
+
+int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object, char *why,
+                       size_t why_size)
+{
+    char *text = NULL;
+
+    if (LLVMVerifyModule(m, LLVMReturnStatusAction, &text)) {
+        one_line(why, why_size, "bad code", text);
+        LLVMDisposeMessage(text);
+        return -1;
+    }
+    LLVMDisposeMessage(text);
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(m, passes, t->machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (error) {
+        text = LLVMGetErrorMessage(error);
+        one_line(why, why_size, "optimiser", text);
+        LLVMDisposeErrorMessage(text);
+        return -1;
+    }
+    text = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, m, LLVMObjectFile, &text, object)) {
+        one_line(why, why_size, "code generator", text);
+        LLVMDisposeMessage(text);
+        return -1;
+    }
+    return 0;
+}

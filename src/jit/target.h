@@ -1,0 +1,33 @@
+/*
+ * LLVM's side of a compile that has nothing to do with PTX: the machine to compile for, passes, the object file.
+ */
+#ifndef GMUX_JIT_TARGET_H
+#define GMUX_JIT_TARGET_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/TargetMachine.h>
+
+#include "device/soft/loader/job.h"
+
+struct jit_target {
+    enum soft_isa isa;
+    LLVMTargetMachineRef machine;
+    bool avx512, avx2; /* x86: with what the vector forms of PTX instructions can be made */
+};
+
+/* Once per process, before the sandbox closes: reads the CPU's features, registers the back end. False: this LLVM
+ * cannot compile for this machine. */
+GM_MUST_CHECK bool jit_target_init(void);
+
+/* The target for an instruction set, made at the first use; NULL if there is none. */
+const struct jit_target *jit_target_get(enum soft_isa isa);
+
+/* Gives the module its triple and layout; before code is emitted. */
+void jit_target_prepare(const struct jit_target *t, LLVMModuleRef m);
+
+/* Verifies, optimises and compiles. 0 with *object the caller's (LLVMDisposeMemoryBuffer), or -1 with a one-line
+ * reason. */
+GM_MUST_CHECK int jit_target_compile(const struct jit_target *t, LLVMModuleRef m, LLVMMemoryBufferRef *object,
+                                     char *why, size_t why_size);
+
+#endif

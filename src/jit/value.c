@@ -1,0 +1,530 @@
+/*
+ * Registers, operands and masks: the vocabulary of the instruction emitters.
+ */
+#include <string.h>
+
+#include "jit/gen.h"
+
+enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
+{
+    const struct ir_reg_info *r = &g->a->regs[reg];
+    /* Lane 0 plus a stride is wrong where the narrow value it was widened from wraps inside the warp: such registers
+     * are kept as vectors, and memory accesses test for the regular case. */
+    if (r->shape == IR_AFFINE && r->may_wrap)
+        return IR_VARYING;
+    return (enum ir_shape)r->shape;
+}
+
+LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes)
+{
+    switch (bytes) {
+    case 1:
+        return g->i8;
+    case 2:
+        return g->i16;
+    case 4:
+        return g->i32;
+    default:
+        return g->i64;
+    }
+}
+
+LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type)
+{
+    switch (type) {
+    case IR_PRED:
+        return g->i1;
+    case IR_F32:
+        return g->f32;
+    case IR_F64:
+        return g->f64;
+    case IR_F16:
+        return g->f16;
+    default:
+        return jit_int(g, (unsigned)ir_types[type].size);
+    }
+}
+
+LLVMTypeRef jit_vec(LLVMTypeRef element)
+{
+    return LLVMVectorType(element, JIT_LANES);
+}
+
+bool jit_is_vec(LLVMValueRef v)
+{
+    return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
+}
+
+static LLVMTypeRef element_of(LLVMValueRef v)
+{
+    LLVMTypeRef t = LLVMTypeOf(v);
+    return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? LLVMGetElementType(t) : t;
+}
+
+LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element)
+{
+    return jit_is_vec(shape) ? LLVMVectorType(element, LLVMGetVectorSize(LLVMTypeOf(shape))) : element;
+}
+
+LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar)
+{
+    LLVMTypeRef t = jit_vec(LLVMTypeOf(scalar));
+    if (LLVMIsConstant(scalar)) {
+        LLVMValueRef all[JIT_LANES];
+        for (int i = 0; i < JIT_LANES; i++)
+            all[i] = scalar;
+        return LLVMConstVector(all, JIT_LANES);
+    }
+    LLVMValueRef v = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i64, 0, 0), "");
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(jit_vec(g->i32)), "");
+}
+
+LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v)
+{
+    return jit_is_vec(v) ? v : jit_splat(g, v);
+}
+
+LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride)
+{
+    LLVMValueRef all[JIT_LANES];
+    for (int i = 0; i < JIT_LANES; i++)
+        all[i] = LLVMConstInt(element, (uint64_t)stride * (uint64_t)i, 0);
+    return LLVMConstVector(all, JIT_LANES);
+}
+
+static LLVMValueRef spread(LLVMValueRef like, LLVMValueRef scalar)
+{
+    LLVMValueRef all[64];
+    if (!jit_is_vec(like))
+        return scalar;
+    unsigned n = LLVMGetVectorSize(LLVMTypeOf(like));
+    for (unsigned i = 0; i < n; i++)
+        all[i] = scalar;
+    return LLVMConstVector(all, n);
+}
+
+LLVMValueRef jit_const(struct jit_gen *g, LLVMValueRef like, uint64_t bits)
+{
+    return spread(like, LLVMConstInt(element_of(like), bits, 0));
+}
+
+LLVMValueRef jit_real(struct jit_gen *g, LLVMValueRef like, double value)
+{
+    return spread(like, LLVMConstReal(element_of(like), value));
+}
+
+LLVMValueRef jit_field(struct jit_gen *g, size_t offset, LLVMTypeRef type)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
+    LLVMValueRef p = LLVMBuildGEP2(g->prelude, g->i8, g->block, &at, 1, "");
+    LLVMValueRef v = LLVMBuildLoad2(g->prelude, type, p, "");
+    LLVMSetMetadata(v, g->invariant_kind, g->invariant);
+    return v;
+}
+
+LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
+{
+    LLVMValueRef *v = &g->cached[what];
+    if (*v)
+        return *v;
+    switch (what) {
+    case JIT_WINDOW_BASE:
+        *v = jit_field(g, offsetof(struct soft_block, window_base), g->i64);
+        break;
+    case JIT_WINDOW_BAD:
+        *v = LLVMBuildNot(g->prelude, jit_field(g, offsetof(struct soft_block, window_mask), g->i64), "");
+        break;
+    case JIT_SHARED:
+        *v = jit_field(g, offsetof(struct soft_block, shared), g->ptr);
+        break;
+    case JIT_SHARED_MASK:
+        *v = LLVMBuildTrunc(g->prelude, jit_field(g, offsetof(struct soft_block, shared_mask), g->i64), g->i32, "");
+        break;
+    case JIT_LOCAL:
+        *v = jit_field(g, offsetof(struct soft_block, local), g->ptr);
+        break;
+    case JIT_LOCAL_STRIDE:
+        *v = jit_field(g, offsetof(struct soft_block, local_stride), g->i64);
+        break;
+    case JIT_PARAMS:
+        *v = jit_field(g, offsetof(struct soft_block, params), g->ptr);
+        break;
+    case JIT_GLOBALS:
+        *v = jit_field(g, offsetof(struct soft_block, globals), g->ptr);
+        break;
+    case JIT_HELPERS:
+        *v = jit_field(g, offsetof(struct soft_block, helpers), g->ptr);
+        break;
+    case JIT_NTID_X:
+    case JIT_NTID_Y:
+    case JIT_NTID_Z: {
+        unsigned d = (unsigned)(what - JIT_NTID_X);
+        *v = g->ntid[d] ? LLVMConstInt(g->i32, g->ntid[d], 0)
+                        : jit_field(g, offsetof(struct soft_block, ntid) + 4 * d, g->i32);
+        break;
+    }
+    case JIT_CACHED_COUNT:
+        break;
+    }
+    return *v;
+}
+
+LLVMValueRef jit_alloca(struct jit_gen *g, LLVMTypeRef type, const char *name)
+{
+    LLVMBuilderRef at = LLVMCreateBuilderInContext(g->context);
+    LLVMBasicBlockRef first = LLVMGetEntryBasicBlock(g->function);
+    LLVMValueRef instruction = LLVMGetFirstInstruction(first);
+    if (instruction)
+        LLVMPositionBuilderBefore(at, instruction);
+    else
+        LLVMPositionBuilderAtEnd(at, first);
+    LLVMValueRef v = LLVMBuildAlloca(at, type, name);
+    LLVMDisposeBuilder(at);
+    return v;
+}
+
+/* How a register is kept. */
+static LLVMTypeRef kept_type(const struct jit_gen *g, uint32_t reg)
+{
+    enum ir_type type = (enum ir_type)g->fn->regs[reg].type;
+    LLVMTypeRef t = type == IR_F16 ? g->i16 : jit_type(g, type);
+    return jit_shape(g, reg) == IR_VARYING ? jit_vec(t) : t;
+}
+
+static LLVMValueRef slot_of(struct jit_gen *g, uint32_t reg)
+{
+    if (!g->slot[reg]) {
+        /* What a program reads before it writes is zero, and never one of LLVM's undefined values. */
+        g->slot[reg] = jit_alloca(g, kept_type(g, reg), "");
+        LLVMBuildStore(g->prelude, LLVMConstNull(kept_type(g, reg)), g->slot[reg]);
+    }
+    return g->slot[reg];
+}
+
+LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg)
+{
+    return LLVMBuildLoad2(g->b, kept_type(g, reg), slot_of(g, reg), "");
+}
+
+static unsigned bits_of(LLVMTypeRef t)
+{
+    switch (LLVMGetTypeKind(t)) {
+    case LLVMIntegerTypeKind:
+        return LLVMGetIntTypeWidth(t);
+    case LLVMHalfTypeKind:
+        return 16;
+    case LLVMFloatTypeKind:
+        return 32;
+    default:
+        return 64;
+    }
+}
+
+static bool is_int(LLVMTypeRef t)
+{
+    return LLVMGetTypeKind(t) == LLVMIntegerTypeKind;
+}
+
+LLVMValueRef jit_as_int(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMTypeRef from = element_of(v);
+    if (is_int(from))
+        return v;
+    return LLVMBuildBitCast(g->b, v, jit_like(v, LLVMIntTypeInContext(g->context, bits_of(from))), "");
+}
+
+LLVMValueRef jit_resize(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef element, bool sign)
+{
+    LLVMTypeRef from = element_of(v);
+    if (from == element)
+        return v;
+    v = jit_as_int(g, v);
+    unsigned have = bits_of(from), want = bits_of(element);
+    LLVMTypeRef as_int = jit_like(v, is_int(element) ? element : LLVMIntTypeInContext(g->context, want));
+    if (have > want)
+        v = LLVMBuildTrunc(g->b, v, as_int, "");
+    else if (have < want)
+        v = sign ? LLVMBuildSExt(g->b, v, as_int, "") : LLVMBuildZExt(g->b, v, as_int, "");
+    return is_int(element) ? v : LLVMBuildBitCast(g->b, v, jit_like(v, element), "");
+}
+
+/* Any lane's value, of a register that was taken to be the same in all of them: the first one that runs. */
+static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMValueRef args[] = { g->mask, LLVMConstInt(g->i1, 0, 0) };
+    LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
+    return jit_pick(g, v, LLVMBuildAnd(g->b, lane, LLVMConstInt(g->i32, 31, 0), ""));
+}
+
+LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec)
+{
+    LLVMValueRef v = jit_get(g, reg);
+    enum ir_shape shape = jit_shape(g, reg);
+    if (vec && shape == IR_AFFINE) {
+        LLVMTypeRef t = LLVMTypeOf(v);
+        v = LLVMBuildAdd(g->b, jit_splat(g, v), jit_ramp(g, t, g->a->regs[reg].stride), "");
+    } else if (!vec && shape == IR_VARYING) {
+        v = first_lane(g, v);
+    }
+    v = jit_resize(g, v, jit_type(g, type), false);
+    return vec ? jit_as_vec(g, v) : v;
+}
+
+bool jit_src_varies(const struct jit_gen *g, const struct ir_src *s)
+{
+    if (s->kind == IR_SRC_REG)
+        return jit_shape(g, s->index) != IR_UNIFORM;
+    if (s->kind != IR_SRC_SREG)
+        return false;
+    switch (s->index) {
+    case IR_SREG_TID_X:
+    case IR_SREG_TID_Y:
+    case IR_SREG_TID_Z:
+    case IR_SREG_LANEID:
+    case IR_SREG_LANEMASK_EQ:
+    case IR_SREG_LANEMASK_LE:
+    case IR_SREG_LANEMASK_LT:
+    case IR_SREG_LANEMASK_GE:
+    case IR_SREG_LANEMASK_GT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static LLVMValueRef immediate(struct jit_gen *g, uint64_t bits, enum ir_type type)
+{
+    LLVMTypeRef t = jit_type(g, type);
+    if (is_int(t))
+        return LLVMConstInt(t, bits, 0);
+    return LLVMConstBitCast(LLVMConstInt(LLVMIntTypeInContext(g->context, bits_of(t)), bits, 0), t);
+}
+
+/* Address of a symbol in its space, i64. */
+static LLVMValueRef symbol_address(struct jit_gen *g, uint32_t symbol)
+{
+    if (!ir_symbol_is_placed(g->m, symbol))
+        return LLVMConstInt(g->i64, ir_symbol_offset(g->m, g->fn, symbol), 0);
+    if (!g->symbol[symbol]) {
+        LLVMValueRef globals = jit_cached(g, JIT_GLOBALS), at = LLVMConstInt(g->i64, symbol, 0);
+        LLVMValueRef p = LLVMBuildGEP2(g->prelude, g->i64, globals, &at, 1, "");
+        g->symbol[symbol] = LLVMBuildLoad2(g->prelude, g->i64, p, "");
+        LLVMSetMetadata(g->symbol[symbol], g->invariant_kind, g->invariant);
+    }
+    return g->symbol[symbol];
+}
+
+static LLVMValueRef lane_masks(struct jit_gen *g, uint32_t sreg)
+{
+    LLVMValueRef all[JIT_LANES];
+    for (unsigned i = 0; i < JIT_LANES; i++) {
+        uint32_t eq = 1u << i, lt = eq - 1;
+        uint32_t v = sreg == IR_SREG_LANEMASK_EQ   ? eq
+                     : sreg == IR_SREG_LANEMASK_LT ? lt
+                     : sreg == IR_SREG_LANEMASK_LE ? lt | eq
+                     : sreg == IR_SREG_LANEMASK_GE ? ~lt
+                                                   : ~(lt | eq);
+        all[i] = LLVMConstInt(g->i32, v, 0);
+    }
+    return LLVMConstVector(all, JIT_LANES);
+}
+
+/* A value of struct soft_block for a special register, read where it stands first. */
+static LLVMValueRef block_field(struct jit_gen *g, uint32_t sreg)
+{
+    switch (sreg) {
+    case IR_SREG_CTAID_X:
+    case IR_SREG_CTAID_Y:
+    case IR_SREG_CTAID_Z:
+        return jit_field(g, offsetof(struct soft_block, ctaid) + 4 * (sreg - IR_SREG_CTAID_X), g->i32);
+    case IR_SREG_NCTAID_X:
+    case IR_SREG_NCTAID_Y:
+    case IR_SREG_NCTAID_Z:
+        return jit_field(g, offsetof(struct soft_block, nctaid) + 4 * (sreg - IR_SREG_NCTAID_X), g->i32);
+    case IR_SREG_NTID_X:
+    case IR_SREG_NTID_Y:
+    case IR_SREG_NTID_Z:
+        return jit_cached(g, (enum jit_cached)(JIT_NTID_X + (sreg - IR_SREG_NTID_X)));
+    case IR_SREG_NWARPID:
+        return jit_field(g, offsetof(struct soft_block, warps), g->i32);
+    case IR_SREG_DYNAMIC_SMEM:
+        return jit_field(g, offsetof(struct soft_block, dynamic_shared), g->i32);
+    case IR_SREG_TOTAL_SMEM:
+        return jit_field(g, offsetof(struct soft_block, shared_size), g->i32);
+    default:
+        return NULL;
+    }
+}
+
+/* Value of a special register; a vector for those that differ between lanes, unless only lane 0 is wanted. */
+static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
+{
+    LLVMValueRef v;
+    switch (sreg) {
+    case IR_SREG_TID_X:
+    case IR_SREG_TID_Y:
+    case IR_SREG_TID_Z:
+        v = g->tid[sreg - IR_SREG_TID_X];
+        if (!vec && jit_is_vec(v))
+            return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
+        if (vec && !jit_is_vec(v))
+            return LLVMBuildAdd(g->b, jit_splat(g, v), jit_ramp(g, g->i32, sreg == IR_SREG_TID_X ? 1 : 0), "");
+        return v;
+    case IR_SREG_LANEID:
+        return vec ? jit_ramp(g, g->i32, 1) : LLVMConstInt(g->i32, 0, 0);
+    case IR_SREG_LANEMASK_EQ:
+    case IR_SREG_LANEMASK_LE:
+    case IR_SREG_LANEMASK_LT:
+    case IR_SREG_LANEMASK_GE:
+    case IR_SREG_LANEMASK_GT:
+        v = lane_masks(g, sreg);
+        return vec ? v : LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
+    case IR_SREG_WARPID:
+        return LLVMBuildLShr(g->b, g->first, LLVMConstInt(g->i32, 5, 0), "");
+    case IR_SREG_SMID:
+    case IR_SREG_GRIDID:
+        return LLVMConstInt(g->i32, 0, 0);
+    case IR_SREG_NSMID:
+        return LLVMConstInt(g->i32, 1, 0);
+    case IR_SREG_CLOCK64:
+    case IR_SREG_CLOCK:
+    case IR_SREG_CLOCK_HI:
+        v = jit_intrinsic(g, "llvm.readcyclecounter", NULL, 0, NULL, 0);
+        if (sreg == IR_SREG_CLOCK_HI)
+            v = LLVMBuildLShr(g->b, v, LLVMConstInt(g->i64, 32, 0), "");
+        return v;
+    default:
+        v = block_field(g, sreg);
+        if (!v) {
+            jit_unsupported(g, "special register %s", ir_sregs[sreg].text);
+            v = LLVMConstInt(g->i32, 0, 0);
+        }
+        return v;
+    }
+}
+
+LLVMValueRef jit_src(struct jit_gen *g, const struct ir_src *s, enum ir_type type, bool vec)
+{
+    LLVMValueRef v;
+    switch (s->kind) {
+    case IR_SRC_REG:
+        v = jit_reg(g, s->index, type, vec);
+        break;
+    case IR_SRC_SYMBOL:
+        v = LLVMBuildAdd(g->b, symbol_address(g, s->index), LLVMConstInt(g->i64, s->bits, 0), "");
+        v = jit_resize(g, v, jit_type(g, type), false);
+        break;
+    case IR_SRC_SREG:
+        v = jit_resize(g, special(g, s->index, vec), jit_type(g, type), false);
+        break;
+    default:
+        v = immediate(g, s->bits, type);
+        break;
+    }
+    if (vec)
+        v = jit_as_vec(g, v);
+    if (s->negated && type == IR_PRED)
+        v = LLVMBuildNot(g->b, v, "");
+    return v;
+}
+
+LLVMValueRef jit_select(struct jit_gen *g, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no)
+{
+    if (jit_is_vec(cond)) {
+        yes = jit_as_vec(g, yes);
+        no = jit_as_vec(g, no);
+    }
+    return LLVMBuildSelect(g->b, cond, yes, no, "");
+}
+
+void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
+{
+    const struct ir_instr *i = g->i;
+    uint32_t reg = which == 4 ? i->dst_pred : i->dst[which];
+    if (reg == IR_NONE)
+        return;
+    LLVMTypeRef kept = kept_type(g, reg);
+    bool vec = LLVMGetTypeKind(kept) == LLVMVectorTypeKind;
+    v = jit_resize(g, v, vec ? LLVMGetElementType(kept) : kept, which < 4 && ir_type_is_signed(i->type));
+    if (vec)
+        v = jit_as_vec(g, v);
+    else if (jit_is_vec(v) && jit_shape(g, reg) == IR_AFFINE)
+        v = LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
+    else if (jit_is_vec(v))
+        v = first_lane(g, v);
+    LLVMValueRef slot = slot_of(g, reg);
+    LLVMValueRef keep = NULL; /* where the new value counts */
+    if (vec && g->masked && (g->a->instrs[g->at_instr].blend >> which & 1))
+        keep = jit_lanes(g, jit_active(g));
+    else if (g->guard)
+        keep = g->guard;
+    if (keep) {
+        if (vec && !jit_is_vec(keep))
+            keep = jit_splat(g, keep);
+        else if (!vec && jit_is_vec(keep))
+            keep = first_lane(g, keep);
+        v = LLVMBuildSelect(g->b, keep, v, LLVMBuildLoad2(g->b, kept, slot, ""), "");
+    }
+    LLVMBuildStore(g->b, v, slot);
+    g->checked[reg] = 0; /* the new value's alignment is unknown */
+}
+
+LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
+{
+    return LLVMBuildBitCast(g->b, lanes, g->i32, "");
+}
+
+LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits)
+{
+    return LLVMBuildBitCast(g->b, bits, jit_vec(g->i1), "");
+}
+
+LLVMValueRef jit_active(struct jit_gen *g)
+{
+    if (!g->guard)
+        return g->mask;
+    if (jit_is_vec(g->guard))
+        return LLVMBuildAnd(g->b, g->mask, jit_bits(g, g->guard), "");
+    return LLVMBuildSelect(g->b, g->guard, g->mask, LLVMConstInt(g->i32, 0, 0), "");
+}
+
+LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
+                           LLVMValueRef *args, unsigned arg_count)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(g->module, id, types, type_count);
+    return LLVMBuildCall2(g->b, LLVMIntrinsicGetType(g->context, id, types, type_count), f, args, arg_count, "");
+}
+
+LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    return jit_intrinsic(g, name, &t, 1, &a, 1);
+}
+
+LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    LLVMValueRef args[] = { a, c };
+    return jit_intrinsic(g, name, &t, 1, args, 2);
+}
+
+LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c, LLVMValueRef d)
+{
+    LLVMTypeRef t = LLVMTypeOf(a);
+    LLVMValueRef args[] = { a, c, d };
+    return jit_intrinsic(g, name, &t, 1, args, 3);
+}
+
+LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count)
+{
+    LLVMValueRef index[JIT_LANES * 4];
+    for (unsigned i = 0; i < count; i++)
+        index[i] = lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
+    return LLVMBuildShuffleVector(g->b, a, c, LLVMConstVector(index, count), "");
+}
+
+LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane)
+{
+    return LLVMBuildExtractElement(g->b, v, lane, "");
+}
