@@ -1,0 +1,206 @@
+/* How a process attaches, and what it makes of servers that refuse, misbehave or go away. */
+#include <criterion/criterion.h>
+#include <cuda.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "fake.h"
+
+static struct fake fake;
+
+static CUresult init_with(void (*serve)(struct fake *f, int fd))
+{
+    fake_start(&fake, serve, NULL);
+    return cuInit(0);
+}
+
+Test(attach, hello_says_what_the_environment_says)
+{
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "12.5", 1);
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "1", 1);
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+    cr_assert_eq(fake.hello.version, WIRE_VERSION);
+    cr_assert_float_eq(fake.hello.share_pct, 12.5, 1e-9);
+    cr_assert_eq(fake.hello.priority, 1);
+    cr_assert(strlen(fake.command) > 0);
+    int n = 0;
+    cr_assert_eq(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0), CUDA_SUCCESS);
+    cr_assert_eq(n, 3, "the share granted, not the whole device");
+    cr_assert_eq(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0), CUDA_SUCCESS);
+    cr_assert_eq(n, 1);
+}
+
+Test(attach, nonsense_in_the_environment_is_left_out)
+{
+    setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "lots", 1);
+    setenv("CUDA_MPS_CLIENT_PRIORITY", "7", 1);
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+    cr_assert_float_eq(fake.hello.share_pct, 0, 1e-9);
+    cr_assert_eq(fake.hello.priority, -1);
+}
+
+Test(attach, no_visible_device)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "-1", 1);
+    cr_assert_eq(init_with(fake_serve_well), CUDA_ERROR_NO_DEVICE);
+}
+
+Test(attach, visible_by_uuid)
+{
+    setenv("CUDA_VISIBLE_DEVICES", "GPU-01020300-0000", 1);
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+}
+
+Test(attach, nothing_there)
+{
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
+    setenv("GMUX_GENUINE_LIBCUDA", "none", 1);
+    setenv("GMUX_LIBEXECDIR", "/nonexistent", 1);
+    cr_assert_eq(cuInit(0), CUDA_ERROR_NO_DEVICE);
+    int n;
+    cr_assert_eq(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+static void refuse(struct fake *f GM_UNUSED, int fd)
+{
+    uint8_t buffer[256];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_refused(&e, 1, &(struct wire_refused) { .result = 808, .reason = "full" });
+    fake_send(fd, &e, NULL, 0);
+}
+
+Test(attach, refused)
+{
+    cr_assert_eq(init_with(refuse), CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
+    cr_assert_eq(cuInit(0), CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "asks again");
+    cr_assert_eq(fake.connections, 2);
+}
+
+static void hang_up(struct fake *f GM_UNUSED, int fd GM_UNUSED)
+{
+}
+
+Test(attach, hung_up)
+{
+    cr_assert_eq(init_with(hang_up), CUDA_ERROR_MPS_CONNECTION_FAILED);
+}
+
+static size_t cut_at;
+static void offer_cut(struct fake *f, int fd)
+{
+    fake_offer(f, fd, FAKE_WINDOW, cut_at);
+}
+
+/* Every length that is too short fails with an error, and leaves nothing mapped that would be in the way. */
+Test(attach, offers_cut_short, .timeout = 60)
+{
+    cut_at = 1;
+    cr_assert_neq(init_with(offer_cut), CUDA_SUCCESS);
+    for (cut_at = 1; cut_at < 240; cut_at++)
+        cr_assert_neq(cuInit(0), CUDA_SUCCESS, "at %zu", cut_at);
+    fake.serve = fake_serve_well;
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+}
+
+static unsigned busy_answers;
+static void offer_until_free(struct fake *f, int fd)
+{
+    uint64_t base = FAKE_WINDOW;
+    fake_offer(f, fd, base, 0);
+    while (tp_recv(fd, &f->packet) > 0 && f->packet.header.type == WIRE_SESSION_WINDOW_BUSY) {
+        struct wire_session_window_busy m;
+        wire_get_session_window_busy(&f->packet.body, &m);
+        cr_assert_eq(m.window_base, base);
+        busy_answers++;
+        base += 2 * FAKE_HALF;
+        fake_offer(f, fd, base, 0);
+    }
+    /* the packet at hand is session_ready */
+    uint8_t buffer[64];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_status(&e, f->packet.header.serial, &(struct wire_status) { 0 });
+    fake_send(fd, &e, NULL, 0);
+    fake_answer(f, fd, 0);
+}
+
+Test(attach, window_taken)
+{
+    void *first = (void *)FAKE_WINDOW, *second = (void *)(FAKE_WINDOW + 3 * FAKE_HALF); /* in its host area */
+    cr_assert_eq(mmap(first, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), first);
+    cr_assert_eq(mmap(second, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0), second);
+    cr_assert_eq(init_with(offer_until_free), CUDA_SUCCESS);
+    cr_assert_eq(busy_answers, 2);
+}
+
+static void serve_then_vanish(struct fake *f, int fd)
+{
+    fake_offer(f, fd, FAKE_WINDOW, 0);
+    fake_answer(f, fd, 3); /* ready, context, one allocation */
+}
+
+/* A server that goes away: its next question, and every wait, end with 806, which sticks. */
+Test(attach, server_gone_in_a_question)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    cr_assert_eq(init_with(serve_then_vanish), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
+    cr_assert_eq(cuCtxSynchronize(), CUDA_ERROR_MPS_RPC_FAILURE);
+    cr_assert_eq(cuMemsetD8_v2(p, 0, 1), CUDA_ERROR_MPS_RPC_FAILURE);
+}
+
+Test(attach, server_gone_in_a_wait, .timeout = 20)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    cr_assert_eq(init_with(serve_then_vanish), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
+    CUresult r = cuMemsetD8_v2(p, 0, 1); /* nobody will ever read it */
+    cr_assert(r == CUDA_SUCCESS || r == CUDA_ERROR_MPS_RPC_FAILURE);
+    cr_assert_eq(cuCtxSynchronize(), CUDA_ERROR_MPS_RPC_FAILURE);
+}
+
+/* The same with a full ring: the producer waits for room. */
+Test(attach, server_gone_with_a_full_ring, .timeout = 20)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    CUresult r = CUDA_SUCCESS;
+    cr_assert_eq(init_with(serve_then_vanish), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
+    for (int i = 0; i < 100000 && r == CUDA_SUCCESS; i++)
+        r = cuMemsetD8Async(p, 0, 1, NULL);
+    cr_assert_eq(r, CUDA_ERROR_MPS_RPC_FAILURE);
+}
+
+static void lie_about_addresses(struct fake *f, int fd)
+{
+    fake_offer(f, fd, FAKE_WINDOW, 0);
+    fake_answer(f, fd, 2);
+    if (tp_recv(fd, &f->packet) <= 0)
+        return;
+    uint8_t buffer[64];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_memory_allocated(&e, f->packet.header.serial, &(struct wire_memory_allocated) { .address = 0x1000 });
+    fake_send(fd, &e, NULL, 0);
+    fake_answer(f, fd, 0);
+}
+
+Test(attach, address_out_of_the_window)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    cr_assert_eq(init_with(lie_about_addresses), CUDA_SUCCESS);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
+}
