@@ -13,9 +13,8 @@
 #include "control/command.h"
 #include "control/daemon.h"
 
-#define SWEEP_MS       1000
-#define ACCEPT_BURST   32
-#define RESULT_VERSION 803 /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
+#define SWEEP_MS     1000
+#define ACCEPT_BURST 32
 
 void ctl_conn_close(struct ctl_conn *c)
 {
@@ -84,7 +83,7 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
         char text[128];
         snprintf(text, sizeof(text), "it speaks protocol version %u, this daemon %u: update the older one", m.version,
                  (unsigned)WIRE_VERSION);
-        ctl_conn_refuse(c, RESULT_VERSION, text);
+        ctl_conn_refuse(c, GM_CUDA_SYSTEM_DRIVER_MISMATCH, text);
         return;
     }
     ctl_queue_admit(c);

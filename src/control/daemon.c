@@ -136,7 +136,7 @@ void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms)
     bool first = !d->quitting;
     d->quitting = true;
     if (first)
-        ctl_queue_refuse_all(d, CTL_RESULT_SERVER_NOT_READY, "the daemon is about to end");
+        ctl_queue_refuse_all(d, GM_CUDA_MPS_SERVER_NOT_READY, "the daemon is about to end");
     gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
         if (s->pid > 0 && force_ms == 0) {
             ctl_server_shutdown(s, true);

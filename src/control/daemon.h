@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/result.h"
 #include "control/policy.h"
 #include "control/logfile.h"
 #include "control/loop.h"
@@ -27,15 +28,6 @@
 
 /* The group of a server whose user has no entry in the user data base: nogroup. */
 #define CTL_NO_GROUP 65534
-
-/* CUresult values that the daemon sends. */
-enum {
-    CTL_RESULT_UNKNOWN = 999,
-    CTL_RESULT_NOT_PERMITTED = 800,
-    CTL_RESULT_CONNECTION_FAILED = 805,
-    CTL_RESULT_SERVER_NOT_READY = 807,
-    CTL_RESULT_MAX_CLIENTS = 808,
-};
 
 enum {
     CTL_HELLO_MS = 10000,     /* a connection that has not said anything by then is dropped */

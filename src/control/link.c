@@ -151,7 +151,7 @@ static void on_fault(struct ctl_server *s, struct tp_packet *p)
 static void on_terminate_timeout(void *owner)
 {
     struct ctl_request *r = owner;
-    ctl_server_terminated(r->server, r, CTL_RESULT_GONE);
+    ctl_server_terminated(r->server, r, GM_CUDA_MPS_RPC_FAILURE);
 }
 
 void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r)

@@ -7,9 +7,6 @@
 
 #include "control/server.h"
 
-/* terminate_client's answer when the server ended before it could give one. */
-#define CTL_RESULT_GONE 806 /* CUDA_ERROR_MPS_RPC_FAILURE */
-
 /* The owner is a struct ctl_server. */
 extern const struct ctl_channel_ops ctl_link_ops;
 

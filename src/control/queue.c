@@ -49,13 +49,13 @@ static void serve(struct ctl_conn *c)
     if (!s || s->state != CTL_SERVER_ACTIVE)
         log_pending(c, uid);
     if (!s && d->servers_count >= CTL_SERVERS_MAX) {
-        ctl_conn_refuse(c, CTL_RESULT_MAX_CLIENTS, "there are too many servers");
+        ctl_conn_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "there are too many servers");
         return;
     }
     if (!s)
         s = ctl_server_create(d, uid, c->peer.gid);
     if (!s) {
-        ctl_conn_refuse(c, CTL_RESULT_CONNECTION_FAILED, "out of memory");
+        ctl_conn_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, "out of memory");
         return;
     }
     ctl_server_give(s, c);
@@ -66,11 +66,11 @@ void ctl_queue_admit(struct ctl_conn *c)
     struct ctl_daemon *d = c->daemon;
     uid_t uid = c->peer.uid;
     if (d->quitting) {
-        ctl_conn_refuse(c, CTL_RESULT_SERVER_NOT_READY, "the daemon is about to end");
+        ctl_conn_refuse(c, GM_CUDA_MPS_SERVER_NOT_READY, "the daemon is about to end");
     } else if (!may_serve(d, uid)) {
         char text[128];
         snprintf(text, sizeof(text), "the daemon runs as user %u and serves nobody else", (unsigned)d->uid);
-        ctl_conn_refuse(c, CTL_RESULT_NOT_PERMITTED, text);
+        ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
     } else if (must_wait(d, owner_of(d, uid))) {
         log_pending(c, owner_of(d, uid));
         gm_list_append(&d->queue, &c->waiting);

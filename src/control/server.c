@@ -82,11 +82,12 @@ static void destroy(struct ctl_server *s)
     ctl_timer_close(s->timer);
     gm_list_remove(&s->link);
     d->servers_count--;
-    refuse_pending(s, CTL_RESULT_CONNECTION_FAILED, "the server has ended");
+    refuse_pending(s, GM_CUDA_MPS_CONNECTION_FAILED, "the server has ended");
     gm_list_for_each_safe (c, &s->clients, struct ctl_client, link)
         forget_client(s, c);
     while (!gm_list_empty(&s->terminations))
-        ctl_server_terminated(s, gm_list_entry(s->terminations.next, struct ctl_request, link), CTL_RESULT_GONE);
+        ctl_server_terminated(s, gm_list_entry(s->terminations.next, struct ctl_request, link),
+                              GM_CUDA_MPS_RPC_FAILURE);
     free(s);
     ctl_daemon_server_gone(d);
 }
@@ -108,7 +109,7 @@ static void start_failed(struct ctl_server *s)
     }
     ctl_log(d, "Server for user %u failed to start %d times, giving up: %s", (unsigned)s->uid, CTL_SERVER_STARTS,
             s->cause);
-    refuse_pending(s, s->result ? s->result : CTL_RESULT_CONNECTION_FAILED, s->cause);
+    refuse_pending(s, s->result ? s->result : GM_CUDA_MPS_CONNECTION_FAILED, s->cause);
     destroy(s);
 }
 
@@ -211,7 +212,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     struct ctl_daemon *d = s->daemon;
     struct ctl_client *c = add_client(s, conn);
     if (!c) {
-        ctl_conn_refuse(conn, CTL_RESULT_CONNECTION_FAILED, "out of memory");
+        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, "out of memory");
         return;
     }
     ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
@@ -233,7 +234,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     if (++conn->attempts < CTL_SERVER_STARTS)
         ctl_queue_admit(conn);
     else
-        ctl_conn_refuse(conn, CTL_RESULT_CONNECTION_FAILED, "servers die as soon as they are ready");
+        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, "servers die as soon as they are ready");
 }
 
 void ctl_server_give(struct ctl_server *s, struct ctl_conn *c)
@@ -365,7 +366,7 @@ void ctl_server_shutdown(struct ctl_server *s, bool force)
     bool first = s->state != CTL_SERVER_STOPPING;
     if (!first && (!force || s->forced))
         return;
-    refuse_pending(s, CTL_RESULT_SERVER_NOT_READY, "the server was told to end");
+    refuse_pending(s, GM_CUDA_MPS_SERVER_NOT_READY, "the server was told to end");
     s->state = CTL_SERVER_STOPPING;
     if (s->pid == 0) {
         destroy(s);

@@ -83,3 +83,20 @@ still_serves() {
     "$control" "$(printf 'ps\n[2026-01-01 00:00:00.000 Control     1] forged')"
     ! grep -q '^\[2026-01-01' "$DIR/log/control.log"
 }
+
+@test "two hundred clients that leave at any point leave nothing behind" {
+    start_client first
+    answered first
+    server=$(the_server)
+    descriptors() { ls "/proc/$1/fd" | wc -l; }
+    before=$(descriptors "$daemon")
+    run -0 "$client" abuse leave
+    only_first() { [ "$("$control" get_client_list "$server")" = "$first" ]; }
+    until_true 100 only_first
+    as_before() { [ "$(descriptors "$daemon")" = "$before" ]; }
+    until_true 50 as_before
+    [ "$("$control" ps | wc -l)" = 2 ]
+    [ "$(the_server)" = "$server" ]
+    grep -qv lost "$DIR/first.out"
+    still_serves
+}

@@ -126,3 +126,46 @@ log_has() {
     [ "$(tr '\0' ' ' < "/proc/$(the_server)/cmdline")" = "nvidia-cuda-mps-server --control 3 " ]
     [ "$(tr '\0' ' ' < "/proc/$daemon/cmdline")" = "$DIR/nvidia-cuda-mps-control -d " ]
 }
+
+@test "a real program: its context in ps, its life in server.log" {
+    library=$GMUX_BUILD/src/client
+    [ -e "$library/libcuda.so.1" ] && [ -x "$GMUX_BUILD/examples/nbody" ] || skip "not built"
+    start_daemon
+    # More than it can do before we have looked.
+    LD_LIBRARY_PATH=$library "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=1024 -iterations=100000000 \
+        > "$DIR/nbody.out" 2>&1 3>&- &
+    nbody=$!
+    CLIENTS+=($nbody)
+    wait_log server "Status of client \{PID: $nbody, Context ID: 1\} is ACTIVE" 200
+    server=$(the_server)
+    run -0 "$control" ps
+    [[ ${lines[1]} =~ ^$nbody\ +1\ +$server\ +GPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}\ +[0-9]+\ +.*nbody ]]
+    run -0 "$control" get_device_client_list
+    [[ ${lines[0]} =~ ^\[0\]\ [0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f],\ .+$ ]]
+    [ "${lines[1]}" = "$nbody.1" ]
+    [ "$("$control" terminate_client "$server" "$nbody")" = 0 ]
+    wait_log server "Client termination succeeded."
+    # The process lives on without a device: what it makes of the error is its own affair.
+    until_true 100 gone "$nbody"
+    "$control" quit
+    has_line control "Exit with status 0"
+}
+
+@test "two hundred clients that leave at any point leave nothing behind" {
+    start_daemon
+    start_client first
+    answered first
+    server=$(the_server)
+    descriptors() { ls "/proc/$1/fd" | wc -l; }
+    daemon_before=$(descriptors "$daemon") server_before=$(descriptors "$server")
+    run -0 "$client" abuse leave
+    only_first() { [ "$("$control" get_client_list "$server")" = "$first" ]; }
+    until_true 100 only_first
+    as_before() { [ "$(descriptors "$daemon") $(descriptors "$server")" = "$daemon_before $server_before" ]; }
+    until_true 50 as_before || {
+        echo "descriptors: $daemon_before and $server_before, now $(descriptors "$daemon") and $(descriptors "$server")"
+        false
+    }
+    [ "$(the_server)" = "$server" ]
+    grep -qv lost "$DIR/first.out"
+}

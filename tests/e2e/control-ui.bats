@@ -168,3 +168,20 @@ says() {
     run -0 bash -c 'printf quit | "$0"' "$control"
     gone "$daemon"
 }
+
+@test "what Slurm's sample prolog and epilog do" {
+    ln -s "$control" "$DIR/nvidia-cuda-mps-control"
+    control=$DIR/nvidia-cuda-mps-control
+    unset CUDA_MPS_ACTIVE_THREAD_PERCENTAGE
+    run -0 "$control" -d 3>&-
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    run -0 "$control" start_server -uid "$(id -u)"
+    [ "$output" = "" ]
+    has_server() { [ -n "$("$control" get_server_list)" ]; }
+    until_true 50 has_server
+    server=$("$control" get_server_list)
+    run -0 bash -c 'echo quit | "$0"' "$control"
+    # It drains the node if one of them is still there.
+    gone "$daemon"
+    gone "$server"
+}
