@@ -274,24 +274,17 @@ static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blo
     struct ir_raw_fn *raw = f->raw;
     const struct ir_instr *end = raw->instr_count ? &raw->instrs[raw->instr_count - 1] : NULL;
     bool open = !end || !(ir_ops[end->op].properties & IR_P_TERMINATOR) || end->guard != IR_NONE;
-    for (uint32_t l = 0; l < raw->label_count && !open; l++)
-        open = raw->labels[l] == raw->instr_count;
-    if (open && !add_return(f))
-        return false;
-    uint8_t *leader = calloc((size_t)raw->instr_count + 2, 1);
+    uint8_t *leader = calloc((size_t)raw->instr_count + 3, 1); /* room for two more instructions */
     if (!leader)
         return no_memory(f);
     mark_leaders(raw, leader);
-    if (leader[0] & 2) {
-        free(leader);
-        if (!add_entry(f))
-            return false;
-        leader = calloc((size_t)raw->instr_count + 2, 1);
-        if (!leader)
-            return no_memory(f);
+    bool right = (!open && !(leader[raw->instr_count] & 2)) || add_return(f);
+    if (right && (leader[0] & 2)) {
+        right = add_entry(f);
+        memset(leader, 0, (size_t)raw->instr_count + 1);
         mark_leaders(raw, leader);
     }
-    uint32_t *numbers = calloc((size_t)raw->instr_count + 1, sizeof(*numbers));
+    uint32_t *numbers = right ? calloc((size_t)raw->instr_count + 1, sizeof(*numbers)) : NULL;
     uint32_t count = 0;
     for (uint32_t n = 0; n < raw->instr_count && numbers; n++) {
         count += leader[n] != 0;
@@ -300,7 +293,7 @@ static bool number_blocks(struct ir_finisher *f, uint32_t **begin, uint32_t *blo
     free(leader);
     *begin = numbers;
     *blocks = count;
-    return numbers || no_memory(f);
+    return numbers || (right && no_memory(f));
 }
 
 static bool cut_blocks(struct ir_finisher *f)

@@ -45,12 +45,16 @@ void ptx_lexer_init(struct ptx_lexer *l, const char *text, size_t size)
 /* False: a comment that does not end. */
 static bool skip_block_comment(struct ptx_lexer *l)
 {
+    uint32_t line = l->line;
+    const char *line_start = l->line_start;
     for (const char *p = l->at + 2; p + 1 < l->end; p++) {
         if (*p == '\n') {
-            l->line++;
-            l->line_start = p + 1;
+            line++;
+            line_start = p + 1;
         } else if (*p == '*' && p[1] == '/') {
             l->at = p + 2;
+            l->line = line;
+            l->line_start = line_start;
             return true;
         }
     }
