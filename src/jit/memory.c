@@ -384,6 +384,29 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
+/* Consecutive elements of shared memory: lane 0's address is masked, and the guard zone is there for the other lanes.
+ * Loads need no mask, as there is nothing that dead lanes must not read. */
+static void emit_shared_form(struct jit_gen *g, struct access *x)
+{
+    LLVMValueRef address = jit_address(g, false);
+    if (x->size > 1)
+        check_shared_alignment(g, address, x->active, x->size);
+    LLVMValueRef p = shared_pointer(g, low32(g, address), x->size);
+    if (!x->store || (x->count == 1 && g->target->avx512)) {
+        emit_contiguous_form(g, x, p, !x->store);
+        return;
+    }
+    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), ""), fast, slow);
+    jit_position(g, fast);
+    emit_contiguous_form(g, x, p, true);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, slow);
+    emit_vector_form(g, x);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
 /* Gives a load or store the order that the instruction has: the compiler neither merges nor drops it. */
 static void set_order(const struct jit_gen *g, LLVMValueRef access, bool store)
 {
@@ -434,6 +457,8 @@ static void emit_forms(struct jit_gen *g, struct access *x)
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
     if (g->i->order != IR_ORDER_WEAK)
         emit_ordered_form(g, x);
+    else if (affine && g->i->space == IR_SPACE_SHARED && !info->address_may_wrap)
+        emit_shared_form(g, x);
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
                         g->i->space == IR_SPACE_SHARED || g->i->space == IR_SPACE_GENERIC))
         emit_affine_form(g, x);

@@ -261,7 +261,7 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         reserved *= 2;
     uint64_t local_stride = (code->local_bytes + 15ull) & ~15ull;
     uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
-    uint8_t *area = aligned_alloc(128, 128 + ((reserved + 127) & ~127ull) +
+    uint8_t *area = aligned_alloc(128, 128 + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) +
                                            ((local_stride * warps * 32 + 127) & ~127ull) + save_stride * warps);
     enum ptx_fault fault = PTX_FAULT_NONE;
     if (!area)
@@ -276,9 +276,9 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .params = params,
         .shared = area,
         .shared_mask = reserved - 1,
-        .local = area + ((reserved + 127) & ~127ull),
+        .local = area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull),
         .local_stride = local_stride,
-        .save = area + ((reserved + 127) & ~127ull) + ((local_stride * warps * 32 + 127) & ~127ull),
+        .save = area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) + ((local_stride * warps * 32 + 127) & ~127ull),
         .save_stride = save_stride,
         .window_base = (uint64_t)(uintptr_t)s->window,
         .window_mask = WINDOW_BYTES - 1,

@@ -40,7 +40,7 @@ static inline void launch_init(struct launch *l)
     if (p == MAP_FAILED)
         launch_die("window");
     soft_helpers_init(&l->helpers, NULL);
-    l->block.shared = aligned_alloc(4096, LAUNCH_SHARED);
+    l->block.shared = aligned_alloc(4096, LAUNCH_SHARED + 4096);
     if (!l->block.shared)
         launch_die("shared memory");
     memset(l->block.shared, 0, LAUNCH_SHARED);

@@ -80,10 +80,10 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
 
     while (shared < l->shared_bytes)
         shared *= 2;
-    if (!soft_scratch_reserve(&w->shared, shared) || !soft_scratch_reserve(&w->local, local) ||
+    if (!soft_scratch_reserve(&w->shared, shared + SOFT_SHARED_GUARD) || !soft_scratch_reserve(&w->local, local) ||
         !soft_scratch_reserve(&w->save, save_stride * warps))
         return false;
-    w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared);
+    w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared + SOFT_SHARED_GUARD);
     w->local.dirty = GM_MAX(w->local.dirty, (size_t)local);
 
     memcpy(b->nctaid, l->grid, sizeof(b->nctaid));

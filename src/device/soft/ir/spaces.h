@@ -7,7 +7,8 @@
  *
  *   shared   byte in the block's shared memory. Masked with soft_block.shared_mask, never faults for its address; the
  *            memory reserved for a block is a power of two of at least SOFT_SHARED_MIN bytes, so that an aligned
- *            access stays inside.
+ *            access stays inside. SOFT_SHARED_GUARD bytes more lie behind it: compiled code masks the address of a
+ *            warp's first lane only where lanes access consecutive elements.
  *   local    byte in the local memory of the thread that uses the address: the same pointer names another byte in
  *            another thread. An access not inside [0, local_stride) is SOFT_FAULT_ADDRESS.
  *   param    byte in the kernel's parameters; read only. Outside of them: SOFT_FAULT_ADDRESS.
@@ -32,7 +33,8 @@
 #define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
 #define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
 
-#define SOFT_SHARED_MIN 64u /* least bytes behind soft_block.shared, whatever the kernel declares */
+#define SOFT_SHARED_MIN   64u  /* least bytes behind soft_block.shared, whatever the kernel declares */
+#define SOFT_SHARED_GUARD 512u /* and behind these: 32 lanes of the longest access */
 
 static inline bool soft_address_is_shared(uint64_t generic)
 {
