@@ -32,7 +32,7 @@ struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int pr
 {
     struct rig_client *c = &r->clients[i];
     cr_assert_null(c->client);
-    memset(c, 0, sizeof(*c));
+    memset((char *)c + sizeof(c->client), 0, sizeof(*c) - sizeof(c->client));
     c->base = RIG_WINDOWS + (uint64_t)i * RIG_WINDOW_SIZE;
     c->session_fd = tp_session_create();
     cr_assert_geq(c->session_fd, 0);
@@ -49,7 +49,9 @@ struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int pr
         .priority = priority,
         .session = &c->session,
     };
-    cr_assert_eq(r->ops->client_create(r->dev, &config, &c->client), 0);
+    struct dev_client *client;
+    cr_assert_eq(r->ops->client_create(r->dev, &config, &client), 0);
+    c->client = client;
     for (int q = 0; q < queues; q++)
         cr_assert_eq(r->ops->queue_create(c->client, (uint32_t)q, 0, &c->queue[q]), 0);
     if (mapped)

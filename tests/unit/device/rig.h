@@ -26,7 +26,7 @@
 #endif
 
 struct rig_client {
-    struct dev_client *client;
+    struct dev_client *_Atomic client; /* first; read by the event sink on any thread */
     struct tp_session session;
     int session_fd, device_fd, host_fd;
     uint64_t base;
