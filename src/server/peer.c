@@ -39,10 +39,15 @@ bool srv_peer_is_open(const struct srv_peer *p)
     return p->fd >= 0;
 }
 
+static bool may_receive(const struct srv_peer *p)
+{
+    return !p->paused && p->queue_bytes <= p->ops->queue_bytes_pause;
+}
+
 static void update_events(struct srv_peer *p)
 {
     int events = UV_DISCONNECT;
-    if (!p->paused || p->gone)
+    if (may_receive(p) || p->gone)
         events |= UV_READABLE;
     if (!gm_list_empty(&p->queue))
         events |= UV_WRITABLE;
@@ -120,7 +125,7 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet)
     tp_packet_finish(packet);
     if (why && srv_peer_is_open(p))
         drop(p, true, why);
-    return srv_peer_is_open(p) && !p->paused && !p->gone;
+    return srv_peer_is_open(p) && may_receive(p) && !p->gone;
 }
 
 static void receive(struct srv_peer *p)
@@ -159,10 +164,9 @@ static void on_poll(uv_poll_t *handle, int status, int events)
             drop(p, false, strerror(-r));
             return;
         }
-        if (r == 0)
-            update_events(p);
+        update_events(p);
     }
-    if (!p->paused && (events & (UV_READABLE | UV_DISCONNECT)))
+    if (may_receive(p) && (events & (UV_READABLE | UV_DISCONNECT)))
         receive(p);
     else if (events & UV_DISCONNECT)
         drop(p, false, "the connection was closed");

@@ -111,7 +111,7 @@ static void deaf_client(void)
         patience++;
     }
     RAW_CHECK(sent < 1000000);
-    RAW_CHECK(raw_private_bytes(server.pid) < before + (4u << 20));
+    RAW_CHECK(raw_private_bytes(server.pid) < before + (1u << 20));
     check_neighbour();
     raw_client_close(&c);
 }

@@ -13,6 +13,17 @@
 #include "transport/session.h"
 #include "transport/sock.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RAW_SANITIZED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RAW_SANITIZED true
+#endif
+#endif
+#ifndef RAW_SANITIZED
+#define RAW_SANITIZED false
+#endif
+
 /* A gmux-server whose control daemon the test is. */
 struct raw_server {
     pid_t pid;

@@ -16,23 +16,23 @@ Test(account, the_tightest_limit_holds)
     srv_account_init(&other, &top);
     top.limit[SRV_DEVICE_BYTES] = 100;
     session.limit[SRV_DEVICE_BYTES] = 60;
-    cr_expect_eq(srv_account_left(&session, SRV_DEVICE_BYTES), 60);
-    cr_expect_eq(srv_charge(&a, &session, SRV_DEVICE_BYTES, 61), -EDQUOT);
-    cr_expect_eq(top.used[SRV_DEVICE_BYTES], 0);
-    cr_expect_eq(srv_charge(&a, &session, SRV_DEVICE_BYTES, 60), 0);
-    cr_expect_eq(srv_charge(&b, &other, SRV_DEVICE_BYTES, 41), -EDQUOT);
-    cr_expect_eq(srv_charge(&b, &other, SRV_DEVICE_BYTES, 40), 0);
-    cr_expect_eq(srv_charge(&c, &other, SRV_HOST_BYTES, UINT64_MAX), 0, "another quantity");
+    cr_assert_eq(srv_account_left(&session, SRV_DEVICE_BYTES), 60);
+    cr_assert_eq(srv_charge(&a, &session, SRV_DEVICE_BYTES, 61), -EDQUOT);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 0);
+    cr_assert_eq(srv_charge(&a, &session, SRV_DEVICE_BYTES, 60), 0);
+    cr_assert_eq(srv_charge(&b, &other, SRV_DEVICE_BYTES, 41), -EDQUOT);
+    cr_assert_eq(srv_charge(&b, &other, SRV_DEVICE_BYTES, 40), 0);
+    cr_assert_eq(srv_charge(&c, &other, SRV_HOST_BYTES, UINT64_MAX), 0, "another quantity");
     session.limit[SRV_DEVICE_BYTES] = 10; /* lowered below what is in use */
-    cr_expect_eq(srv_account_left(&session, SRV_DEVICE_BYTES), 0);
+    cr_assert_eq(srv_account_left(&session, SRV_DEVICE_BYTES), 0);
     srv_charge_release(&a);
     srv_charge_release(&a);
-    cr_expect_eq(session.used[SRV_DEVICE_BYTES], 0);
-    cr_expect_eq(top.used[SRV_DEVICE_BYTES], 40);
+    cr_assert_eq(session.used[SRV_DEVICE_BYTES], 0);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 40);
     srv_charge_release(&b);
     srv_charge_release(&c);
     for (unsigned q = 0; q < SRV_QUANTITIES; q++)
-        cr_expect_eq(top.used[q], 0);
+        cr_assert_eq(top.used[q], 0);
 }
 
 static const uint8_t uuid[16] = { 0x70, 0xf5, 0x98, 0xbb, 0x82, 0x46, 0x94, 0xc4,
@@ -41,36 +41,36 @@ static const uint8_t uuid[16] = { 0x70, 0xf5, 0x98, 0xbb, 0x82, 0x46, 0x94, 0xc4
 Test(limits, memory)
 {
     const uint64_t g = 1u << 30;
-    cr_expect_eq(srv_limits_memory(NULL, 0, uuid), UINT64_MAX);
-    cr_expect_eq(srv_limits_memory("", 0, uuid), UINT64_MAX);
-    cr_expect_eq(srv_limits_memory("0=1G", 0, uuid), g);
-    cr_expect_eq(srv_limits_memory("0=1G", 1, uuid), UINT64_MAX);
-    cr_expect_eq(srv_limits_memory("0=1G,1=512MB", 1, uuid), g / 2);
-    cr_expect_eq(srv_limits_memory("0=1G,GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G", 0, uuid), 2 * g);
-    cr_expect_eq(srv_limits_memory("GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G,0=800M", 0, uuid), 800u << 20);
-    cr_expect_eq(srv_limits_memory("0=abc", 0, uuid), UINT64_MAX, "ignored, as MPS does");
-    cr_expect_eq(srv_limits_memory("0=1G,0=abc", 0, uuid), g);
-    cr_expect_eq(srv_limits_memory("1G", 0, uuid), UINT64_MAX);
-    cr_expect_eq(srv_limits_memory("0=1", 0, uuid), UINT64_MAX, "the suffix is required");
-    cr_expect_eq(srv_limits_memory(",,=,0=,=1G,0=3G,", 0, uuid), 3 * g);
+    cr_assert_eq(srv_limits_memory(NULL, 0, uuid), UINT64_MAX);
+    cr_assert_eq(srv_limits_memory("", 0, uuid), UINT64_MAX);
+    cr_assert_eq(srv_limits_memory("0=1G", 0, uuid), g);
+    cr_assert_eq(srv_limits_memory("0=1G", 1, uuid), UINT64_MAX);
+    cr_assert_eq(srv_limits_memory("0=1G,1=512MB", 1, uuid), g / 2);
+    cr_assert_eq(srv_limits_memory("0=1G,GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G", 0, uuid), 2 * g);
+    cr_assert_eq(srv_limits_memory("GPU-70f598bb-8246-94c4-2fd3-678326b63d17=2G,0=800M", 0, uuid), 800u << 20);
+    cr_assert_eq(srv_limits_memory("0=abc", 0, uuid), UINT64_MAX, "ignored, as MPS does");
+    cr_assert_eq(srv_limits_memory("0=1G,0=abc", 0, uuid), g);
+    cr_assert_eq(srv_limits_memory("1G", 0, uuid), UINT64_MAX);
+    cr_assert_eq(srv_limits_memory("0=1", 0, uuid), UINT64_MAX, "the suffix is required");
+    cr_assert_eq(srv_limits_memory(",,=,0=,=1G,0=3G,", 0, uuid), 3 * g);
 }
 
 Test(limits, multiprocessors)
 {
-    cr_expect_eq(srv_limits_multiprocessors(132, 100), 132);
-    cr_expect_eq(srv_limits_multiprocessors(132, 50), 66);
-    cr_expect_eq(srv_limits_multiprocessors(132, 33), 42, "measured on the real thing");
-    cr_expect_eq(srv_limits_multiprocessors(132, 0.1), 1);
-    cr_expect_eq(srv_limits_multiprocessors(2, 100), 2);
-    cr_expect_eq(srv_limits_multiprocessors(2, 33), 1);
-    cr_expect_eq(srv_limits_multiprocessors(3, 67), 2);
-    cr_expect_eq(srv_limits_multiprocessors(100, 33), 32);
-    cr_expect_eq(srv_limits_multiprocessors(10, 30), 3);
+    cr_assert_eq(srv_limits_multiprocessors(132, 100), 132);
+    cr_assert_eq(srv_limits_multiprocessors(132, 50), 66);
+    cr_assert_eq(srv_limits_multiprocessors(132, 33), 42, "measured on the real thing");
+    cr_assert_eq(srv_limits_multiprocessors(132, 0.1), 1);
+    cr_assert_eq(srv_limits_multiprocessors(2, 100), 2);
+    cr_assert_eq(srv_limits_multiprocessors(2, 33), 1);
+    cr_assert_eq(srv_limits_multiprocessors(3, 67), 2);
+    cr_assert_eq(srv_limits_multiprocessors(100, 33), 32);
+    cr_assert_eq(srv_limits_multiprocessors(10, 30), 3);
 }
 
 Test(limits, uuid_as_people_write_it)
 {
     char text[SRV_UUID_TEXT];
     srv_uuid_text(text, uuid);
-    cr_expect_str_eq(text, "GPU-70f598bb-8246-94c4-2fd3-678326b63d17");
+    cr_assert_str_eq(text, "GPU-70f598bb-8246-94c4-2fd3-678326b63d17");
 }

@@ -18,13 +18,13 @@ Test(memfd, what_we_make_passes)
 {
     int fd = tp_memfd_create("test", 12345);
     cr_assert_geq(fd, 0);
-    cr_expect_eq(tp_memfd_check(fd, 12345, false), 0);
-    cr_expect_eq(tp_memfd_check(fd, 12345, true), -EBADMSG, "writable");
-    cr_expect_eq(tp_memfd_check(fd, 12344, false), -EBADMSG);
-    cr_expect_eq(tp_memfd_check(fd, 12346, false), -EBADMSG);
-    cr_expect_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    cr_expect_eq(ftruncate(fd, 1), -1);
-    cr_expect_eq(ftruncate(fd, 99999), -1);
+    cr_assert_eq(tp_memfd_check(fd, 12345, false), 0);
+    cr_assert_eq(tp_memfd_check(fd, 12345, true), -EBADMSG, "writable");
+    cr_assert_eq(tp_memfd_check(fd, 12344, false), -EBADMSG);
+    cr_assert_eq(tp_memfd_check(fd, 12346, false), -EBADMSG);
+    cr_assert_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    cr_assert_eq(ftruncate(fd, 1), -1);
+    cr_assert_eq(ftruncate(fd, 99999), -1);
     close(fd);
 }
 
@@ -32,13 +32,13 @@ Test(memfd, bytes_are_read_only)
 {
     int fd = tp_memfd_from_bytes("test", "hello", 6);
     cr_assert_geq(fd, 0);
-    cr_expect_eq(tp_memfd_check(fd, 6, true), 0);
-    cr_expect_eq(tp_memfd_check(fd, 6, false), 0);
-    cr_expect_eq(write(fd, "x", 1), -1);
-    cr_expect_null(tp_memfd_map(fd, 6, true));
+    cr_assert_eq(tp_memfd_check(fd, 6, true), 0);
+    cr_assert_eq(tp_memfd_check(fd, 6, false), 0);
+    cr_assert_eq(write(fd, "x", 1), -1);
+    cr_assert_null(tp_memfd_map(fd, 6, true));
     char *p = tp_memfd_map(fd, 6, false);
     cr_assert_not_null(p);
-    cr_expect_str_eq(p, "hello");
+    cr_assert_str_eq(p, "hello");
     munmap(p, 6);
     close(fd);
 }
@@ -49,8 +49,8 @@ Test(memfd, a_mapping_that_may_write_keeps_it_from_being_sealed)
     cr_assert_eq(ftruncate(fd, 4096), 0);
     void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     cr_assert_neq(p, MAP_FAILED);
-    cr_expect_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
-    cr_expect_eq(tp_memfd_check(fd, 4096, true), -EBADMSG);
+    cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    cr_assert_eq(tp_memfd_check(fd, 4096, true), -EBADMSG);
 }
 
 Test(memfd, what_others_make_does_not)
@@ -60,24 +60,24 @@ Test(memfd, what_others_make_does_not)
         int fd = memfd_create("test", MFD_ALLOW_SEALING);
         cr_assert_eq(ftruncate(fd, 4096), 0);
         cr_assert_eq(fcntl(fd, F_ADD_SEALS, seals[i]), 0);
-        cr_expect_eq(tp_memfd_check(fd, 4096, false), -EBADMSG, "seals %#x", seals[i]);
+        cr_assert_eq(tp_memfd_check(fd, 4096, false), -EBADMSG, "seals %#x", seals[i]);
         close(fd);
     }
     int pipes[2];
     cr_assert_eq(pipe(pipes), 0);
-    cr_expect_eq(tp_memfd_check(pipes[0], 0, false), -EBADMSG);
+    cr_assert_eq(tp_memfd_check(pipes[0], 0, false), -EBADMSG);
     int file = open("/proc/self/exe", O_RDONLY);
-    cr_expect_eq(tp_memfd_check(file, (uint64_t)lseek(file, 0, SEEK_END), true), -EBADMSG);
-    cr_expect_eq(tp_memfd_check(-1, 0, false), -EBADMSG);
+    cr_assert_eq(tp_memfd_check(file, (uint64_t)lseek(file, 0, SEEK_END), true), -EBADMSG);
+    cr_assert_eq(tp_memfd_check(-1, 0, false), -EBADMSG);
     int huge = memfd_create("test", MFD_ALLOW_SEALING | MFD_HUGETLB);
     if (huge >= 0 && ftruncate(huge, 2 << 20) == 0 && fcntl(huge, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
-        cr_expect_eq(tp_memfd_check(huge, 2 << 20, false), -EBADMSG);
+        cr_assert_eq(tp_memfd_check(huge, 2 << 20, false), -EBADMSG);
 }
 
 Test(memfd, impossible_sizes)
 {
-    cr_expect_lt(tp_memfd_create("test", UINT64_MAX), 0);
-    cr_expect_lt(tp_memfd_create("test", (uint64_t)INT64_MAX + 1), 0);
+    cr_assert_lt(tp_memfd_create("test", UINT64_MAX), 0);
+    cr_assert_lt(tp_memfd_create("test", (uint64_t)INT64_MAX + 1), 0);
 }
 
 /* --- session ---------------------------------------------------------------------------------------------------------- */
@@ -109,12 +109,12 @@ Test(session, what_the_server_makes_is_accepted)
     struct tp_session s;
     int fd = tp_session_create();
     cr_assert_eq(tp_session_attach(&s, fd, TP_SESSION_SIZE), 0);
-    cr_expect_eq(s.streams_count, TP_STREAMS);
-    cr_expect_eq(s.events_count, TP_EVENTS);
-    cr_expect_eq(s.ring_size, TP_RING_BYTES);
-    cr_expect_eq((uintptr_t)s.control % GM_CACHELINE, 0);
-    cr_expect_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
-    cr_expect_eq((char *)s.ring_data + s.ring_size, (char *)s.base + s.size);
+    cr_assert_eq(s.streams_count, TP_STREAMS);
+    cr_assert_eq(s.events_count, TP_EVENTS);
+    cr_assert_eq(s.ring_size, TP_RING_BYTES);
+    cr_assert_eq((uintptr_t)s.control % GM_CACHELINE, 0);
+    cr_assert_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
+    cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.base + s.size);
     tp_session_detach(&s);
     tp_session_detach(&s);
 }
@@ -129,7 +129,7 @@ Test(session, each_field_of_the_header_matters)
     for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++) {                                                               \
         struct tp_session_header h = good;                                                                           \
         h.field = (__typeof__(h.field))wrong[i];                                                                     \
-        cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG, #field " = %#lx", (unsigned long)wrong[i]);         \
+        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG, #field " = %#lx", (unsigned long)wrong[i]);         \
     }
     TRY(magic)
     TRY(size)
@@ -139,37 +139,37 @@ Test(session, each_field_of_the_header_matters)
 #undef TRY
     struct tp_session_header h = good;
     h.version = TP_SESSION_VERSION + 1;
-    cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+    cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
     static const uint32_t wrong_counts[] = { 0, TP_EVENTS + 1, 0x7fffffff, 0x80000000, 0xffffffff };
     for (size_t i = 0; i < GM_ARRAY_LEN(wrong_counts); i++) {
         h = good;
         h.streams = wrong_counts[i];
-        cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
         h = good;
         h.events = wrong_counts[i];
-        cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
         h = good;
         h.ring_size = wrong_counts[i];
-        cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+        cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
     }
     /* More streams than a reader has places for, although they would fit the memory. */
     h = good;
     h.streams = TP_STREAMS + 1;
     h.events_at += sizeof(struct tp_stream_slot);
     h.events -= 8;
-    cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+    cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
     /* Tables that overlap; a ring that is no power of two, or shorter than two records. */
     h = good;
     h.events_at = h.streams_at;
-    cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+    cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
     h = good;
     h.ring_size -= 8;
-    cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+    cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
     h = good;
     h.ring_size = 4096;
-    cr_expect_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
-    cr_expect_eq(attach_with(&good, TP_SESSION_SIZE + 4096), -EBADMSG);
-    cr_expect_eq(attach_with(&good, 0), -EBADMSG);
+    cr_assert_eq(attach_with(&h, TP_SESSION_SIZE), -EBADMSG);
+    cr_assert_eq(attach_with(&good, TP_SESSION_SIZE + 4096), -EBADMSG);
+    cr_assert_eq(attach_with(&good, 0), -EBADMSG);
 }
 
 Test(session, random_headers_are_refused_or_safe)
@@ -202,10 +202,10 @@ Test(session, the_first_error_stays)
     struct tp_session s;
     int fd = tp_session_create();
     cr_assert_eq(tp_session_attach(&s, fd, TP_SESSION_SIZE), 0);
-    cr_expect(tp_session_fail(&s, 700, 0x1000));
-    cr_expect(!tp_session_fail(&s, 719, 0x2000));
-    cr_expect_eq(atomic_load(&s.control->error), 700);
-    cr_expect_eq(atomic_load(&s.control->fault_address), 0x1000);
+    cr_assert(tp_session_fail(&s, 700, 0x1000));
+    cr_assert(!tp_session_fail(&s, 719, 0x2000));
+    cr_assert_eq(atomic_load(&s.control->error), 700);
+    cr_assert_eq(atomic_load(&s.control->fault_address), 0x1000);
 }
 
 /* --- wait word -------------------------------------------------------------------------------------------------------- */
@@ -236,7 +236,7 @@ Test(session, released_waiters_return, .timeout = 10)
     tp_session_release_waiters(&waited);
     for (unsigned i = 0; i < 4; i++) {
         pthread_join(t[i], NULL);
-        cr_expect_eq(streams[i], 0);
+        cr_assert_eq(streams[i], 0);
     }
 }
 
@@ -263,8 +263,8 @@ Test(word, no_wake_up_is_lost, .timeout = 15)
         cr_assert_eq(tp_word_wait(&pong, n, &policy), 0);
     }
     pthread_join(t, NULL);
-    cr_expect_eq(atomic_load(&ping.sleepers), 0);
-    cr_expect_eq(atomic_load(&pong.sleepers), 0);
+    cr_assert_eq(atomic_load(&ping.sleepers), 0);
+    cr_assert_eq(atomic_load(&pong.sleepers), 0);
 }
 
 static int gives_up(void *arg)
@@ -278,8 +278,8 @@ Test(word, the_watchdog_ends_a_wait)
     unsigned calls = 0;
     struct tp_word w = { 0 };
     const struct tp_wait_policy policy = { .slice_ms = 1, .watchdog = gives_up, .arg = &calls };
-    cr_expect_eq(tp_word_wait(&w, 1, &policy), 806);
-    cr_expect_eq(calls, 3);
-    cr_expect_eq(atomic_load(&w.sleepers), 0);
-    cr_expect_eq(tp_word_wait(&w, 0, &policy), 0);
+    cr_assert_eq(tp_word_wait(&w, 1, &policy), 806);
+    cr_assert_eq(calls, 3);
+    cr_assert_eq(atomic_load(&w.sleepers), 0);
+    cr_assert_eq(tp_word_wait(&w, 0, &policy), 0);
 }

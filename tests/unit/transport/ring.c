@@ -232,15 +232,15 @@ static int peek_after(uint32_t tail, const struct wire_record *head)
 Test(ring, hostile_indices)
 {
     const struct wire_record good = { .op = WIRE_OP_MARK, .size = sizeof(good), .seq = 1 };
-    cr_expect_eq(peek_after(NEAR_WRAP, &good), 0);
-    cr_expect_eq(peek_after(NEAR_WRAP + sizeof(good), &good), 1);
-    cr_expect_eq(peek_after(NEAR_WRAP + SIZE, &good), 1);
-    cr_expect_eq(peek_after(NEAR_WRAP + SIZE + 8, &good), -EBADMSG);
-    cr_expect_eq(peek_after(NEAR_WRAP - 8, &good), -EBADMSG);
-    cr_expect_eq(peek_after(NEAR_WRAP + 8, &good), -EBADMSG);
-    cr_expect_eq(peek_after(NEAR_WRAP + 23, &good), -EBADMSG);
-    cr_expect_eq(peek_after(0, &good), 1); /* 8 KiB ahead, across the wrap */
-    cr_expect_eq(peek_after(0x7fffffff, &good), -EBADMSG);
+    cr_assert_eq(peek_after(NEAR_WRAP, &good), 0);
+    cr_assert_eq(peek_after(NEAR_WRAP + sizeof(good), &good), 1);
+    cr_assert_eq(peek_after(NEAR_WRAP + SIZE, &good), 1);
+    cr_assert_eq(peek_after(NEAR_WRAP + SIZE + 8, &good), -EBADMSG);
+    cr_assert_eq(peek_after(NEAR_WRAP - 8, &good), -EBADMSG);
+    cr_assert_eq(peek_after(NEAR_WRAP + 8, &good), -EBADMSG);
+    cr_assert_eq(peek_after(NEAR_WRAP + 23, &good), -EBADMSG);
+    cr_assert_eq(peek_after(0, &good), 1); /* 8 KiB ahead, across the wrap */
+    cr_assert_eq(peek_after(0x7fffffff, &good), -EBADMSG);
 }
 
 Test(ring, hostile_records)
@@ -259,10 +259,10 @@ Test(ring, hostile_records)
         { .op = WIRE_OP_LAUNCH, .size = sizeof(struct wire_rec_launch) + WIRE_REC_LAUNCH_PARAMS_MAX + 1 },
     };
     for (size_t i = 0; i < GM_ARRAY_LEN(bad); i++)
-        cr_expect_eq(peek_after(NEAR_WRAP + SIZE, &bad[i]), -EBADMSG, "record %zu", i);
+        cr_assert_eq(peek_after(NEAR_WRAP + SIZE, &bad[i]), -EBADMSG, "record %zu", i);
     /* Longer than what was published. */
     const struct wire_record cut = { .op = WIRE_OP_COPY, .size = sizeof(struct wire_rec_copy) };
-    cr_expect_eq(peek_after(NEAR_WRAP + 32, &cut), -EBADMSG);
+    cr_assert_eq(peek_after(NEAR_WRAP + 32, &cut), -EBADMSG);
 }
 
 Test(ring, every_size_and_random_contents)

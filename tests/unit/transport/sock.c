@@ -65,18 +65,18 @@ Test(sock, a_packet_with_descriptors)
     struct wire_enc e = some_packet(buffer, sizeof(buffer));
     cr_assert_eq(tp_send(fds[0], &e, pipes, 2), 0);
     cr_assert_eq(tp_recv(fds[1], &in), 1);
-    cr_expect_eq(in.header.type, WIRE_MEMORY_FREE);
-    cr_expect_eq(in.header.serial, 77);
+    cr_assert_eq(in.header.type, WIRE_MEMORY_FREE);
+    cr_assert_eq(in.header.serial, 77);
     wire_get_memory_free(&in.body, &m);
-    cr_expect(wire_dec_finish(&in.body));
-    cr_expect_eq(m.address, 4711);
-    cr_expect_eq(in.fds_count, 2);
+    cr_assert(wire_dec_finish(&in.body));
+    cr_assert_eq(m.address, 4711);
+    cr_assert_eq(in.fds_count, 2);
     int taken = tp_packet_take_fd(&in, 1);
-    cr_expect_geq(taken, 0);
-    cr_expect_eq(fcntl(taken, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    cr_expect_eq(tp_packet_take_fd(&in, 1), -1);
-    cr_expect_eq(tp_packet_take_fd(&in, 2), -1);
-    cr_expect_eq(write(taken, "x", 1), 1);
+    cr_assert_geq(taken, 0);
+    cr_assert_eq(fcntl(taken, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    cr_assert_eq(tp_packet_take_fd(&in, 1), -1);
+    cr_assert_eq(tp_packet_take_fd(&in, 2), -1);
+    cr_assert_eq(write(taken, "x", 1), 1);
     tp_packet_finish(&in);
     tp_packet_finish(&in);
 }
@@ -91,14 +91,14 @@ Test(sock, too_many_descriptors_are_refused_and_closed)
     static const unsigned counts[] = { TP_FDS_MAX + 1, 2 * TP_FDS_MAX, 2 * TP_FDS_MAX + 1, 50 };
     for (size_t i = 0; i < GM_ARRAY_LEN(counts); i++) {
         send_raw(fds[0], e.data, e.size, counts[i]);
-        cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG, "%u descriptors", counts[i]);
-        cr_expect_eq(open_descriptors(), before);
+        cr_assert_eq(tp_recv(fds[1], &in), -EBADMSG, "%u descriptors", counts[i]);
+        cr_assert_eq(open_descriptors(), before);
     }
     send_raw(fds[0], e.data, e.size, TP_FDS_MAX);
-    cr_expect_eq(tp_recv(fds[1], &in), 1);
+    cr_assert_eq(tp_recv(fds[1], &in), 1);
     tp_packet_finish(&in);
-    cr_expect_eq(open_descriptors(), before);
-    cr_expect_eq(tp_send(fds[0], &e, fds, TP_FDS_MAX + 1), -EMSGSIZE);
+    cr_assert_eq(open_descriptors(), before);
+    cr_assert_eq(tp_send(fds[0], &e, fds, TP_FDS_MAX + 1), -EMSGSIZE);
 }
 
 Test(sock, packets_cut_at_every_length)
@@ -110,17 +110,17 @@ Test(sock, packets_cut_at_every_length)
     unsigned before = open_descriptors();
     for (size_t n = 1; n < e.size; n++) {
         send_raw(fds[0], e.data, n, 1);
-        cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG, "cut at %zu", n);
-        cr_expect_eq(open_descriptors(), before);
+        cr_assert_eq(tp_recv(fds[1], &in), -EBADMSG, "cut at %zu", n);
+        cr_assert_eq(open_descriptors(), before);
     }
     /* Longer than it says, and a header that is none. */
     uint8_t longer[64] = { 0 };
     memcpy(longer, e.data, e.size);
     send_raw(fds[0], longer, e.size + 1, 0);
-    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+    cr_assert_eq(tp_recv(fds[1], &in), -EBADMSG);
     longer[2] = 1; /* reserved */
     send_raw(fds[0], longer, e.size, 0);
-    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+    cr_assert_eq(tp_recv(fds[1], &in), -EBADMSG);
 }
 
 Test(sock, a_packet_longer_than_any_may_be)
@@ -131,7 +131,7 @@ Test(sock, a_packet_longer_than_any_may_be)
     struct wire_header h = { .type = WIRE_MEMORY_FREE, .size = sizeof(big) };
     memcpy(big, &h, sizeof(h));
     send_raw(fds[0], big, sizeof(big), 1);
-    cr_expect_eq(tp_recv(fds[1], &in), -EBADMSG);
+    cr_assert_eq(tp_recv(fds[1], &in), -EBADMSG);
 }
 
 Test(sock, the_end_of_a_connection)
@@ -141,13 +141,13 @@ Test(sock, the_end_of_a_connection)
     struct wire_enc e = some_packet(buffer, sizeof(buffer));
     cr_assert_eq(tp_pair(fds), 0);
     cr_assert_eq(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
-    cr_expect_eq(tp_recv(fds[1], &in), -EAGAIN);
+    cr_assert_eq(tp_recv(fds[1], &in), -EAGAIN);
     cr_assert_eq(tp_send(fds[0], &e, NULL, 0), 0);
     close(fds[0]);
-    cr_expect_eq(tp_recv(fds[1], &in), 1, "what was sent before arrives");
-    cr_expect_eq(tp_recv(fds[1], &in), 0);
+    cr_assert_eq(tp_recv(fds[1], &in), 1, "what was sent before arrives");
+    cr_assert_eq(tp_recv(fds[1], &in), 0);
     int r = tp_send(fds[1], &e, NULL, 0); /* no SIGPIPE */
-    cr_expect(r == -EPIPE || r == -ECONNRESET);
+    cr_assert(r == -EPIPE || r == -ECONNRESET);
 }
 
 Test(sock, a_full_socket_says_so)
@@ -160,7 +160,7 @@ Test(sock, a_full_socket_says_so)
     cr_assert_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
     for (unsigned i = 0; r == 0 && i < 100000; i++)
         r = tp_send(fds[0], &e, NULL, 0);
-    cr_expect_eq(r, -EAGAIN);
+    cr_assert_eq(r, -EAGAIN);
 }
 
 Test(sock, an_overflowing_encoder_is_not_sent)
@@ -169,7 +169,7 @@ Test(sock, an_overflowing_encoder_is_not_sent)
     uint8_t buffer[8];
     struct wire_enc e = some_packet(buffer, sizeof(buffer));
     cr_assert_eq(tp_pair(fds), 0);
-    cr_expect_eq(tp_send(fds[0], &e, NULL, 0), -EMSGSIZE);
+    cr_assert_eq(tp_send(fds[0], &e, NULL, 0), -EMSGSIZE);
 }
 
 Test(sock, listening_connecting_and_who_it_is)
@@ -180,26 +180,26 @@ Test(sock, listening_connecting_and_who_it_is)
     struct tp_peer peer;
     cr_assert_not_null(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/control", dir);
-    cr_expect_eq(tp_connect(path), -ENOENT);
+    cr_assert_eq(tp_connect(path), -ENOENT);
     int listener = tp_listen(path);
     cr_assert_geq(listener, 0);
-    cr_expect_eq(tp_listen(path), -EADDRINUSE);
+    cr_assert_eq(tp_listen(path), -EADDRINUSE);
     int fd = tp_connect(path);
     cr_assert_geq(fd, 0);
     int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     cr_assert_geq(other, 0);
     cr_assert_eq(tp_peer(other, &peer), 0);
-    cr_expect_eq(peer.pid, getpid());
-    cr_expect_eq(peer.uid, getuid());
-    cr_expect_eq(peer.gid, getgid());
+    cr_assert_eq(peer.pid, getpid());
+    cr_assert_eq(peer.uid, getuid());
+    cr_assert_eq(peer.gid, getgid());
     close(listener);
-    cr_expect_eq(tp_connect(path), -ECONNREFUSED);
+    cr_assert_eq(tp_connect(path), -ECONNREFUSED);
     unlink(path);
     rmdir(dir);
 
     memset(long_path, 'x', sizeof(long_path) - 1);
     long_path[sizeof(long_path) - 1] = '\0';
-    cr_expect_eq(tp_listen(long_path), -ENAMETOOLONG);
-    cr_expect_eq(tp_connect(long_path), -ENAMETOOLONG);
-    cr_expect_lt(tp_peer(0, &peer), 0);
+    cr_assert_eq(tp_listen(long_path), -ENAMETOOLONG);
+    cr_assert_eq(tp_connect(long_path), -ENAMETOOLONG);
+    cr_assert_lt(tp_peer(0, &peer), 0);
 }
