@@ -121,10 +121,11 @@ static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t
 /* Through f32 or directly; bf16 is the upper half of an f32, rounded by hand. */
 static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
 {
-    if (to == IR_F16 && !is_nearest(g->i))
-        return half_rounded(g, v);
-    if (to == IR_F16)
-        return jit_as_int(g, LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), ""));
+    if (to == IR_F16) {
+        LLVMValueRef h = is_nearest(g->i) ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), "") : half_rounded(g, v);
+        h = jit_as_int(g, h);
+        return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff), h);
+    }
     if (!is_nearest(g->i))
         jit_unsupported(g, "cvt to bf16 with directed rounding");
     LLVMValueRef bits = jit_as_int(g, v);
@@ -162,7 +163,7 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
         v = jit_call1(g, integral_intrinsic(g->i->round), v);
     if (g->i->flags & IR_F_RELU) {
         LLVMValueRef zero = jit_real(g, v, 0);
-        v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLT, v, zero, ""), zero, v);
+        v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLE, v, zero, ""), zero, v);
     }
     if (to == IR_F64) {
         v = wide ? v : LLVMBuildFPExt(g->b, v, jit_like(v, g->f64), "");
@@ -189,6 +190,11 @@ static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
     bool exact = bits <= 16 || (bits <= 32 && to == IR_F64);
     bool sign = ir_type_is_signed(from);
     if (to != IR_F32 && to != IR_F64) {
+        if (bits <= 16) /* exact as f32 */
+            return real_to_half(g,
+                                sign ? LLVMBuildSIToFP(g->b, v, jit_like(v, g->f32), "")
+                                     : LLVMBuildUIToFP(g->b, v, jit_like(v, g->f32), ""),
+                                to);
         jit_unsupported(g, "this cvt from integers");
         return v;
     }
