@@ -45,7 +45,7 @@ static int helper_main(void *arg)
     struct spawn_order *o = arg;
     pid_t pid;
     o->error = posix_spawn(&pid, o->path, o->actions, o->attributes, o->argv, environ);
-    _exit(0);
+    return 0;
 }
 
 /* Runs the order in a helper that vanishes without a trace. 0 or -errno. */

@@ -181,15 +181,46 @@ void fake_serve_well(struct fake *f, int fd)
     fake_answer(f, fd, 0);
 }
 
-int fake_take(struct fake *f, void *record, size_t size)
+static void stand_at_gate(struct fake *f, const struct wire_record *r)
 {
-    int r = tp_ring_peek(&f->ring, record, size);
-    if (r != 1)
-        return r;
-    struct wire_record head;
-    memcpy(&head, record, sizeof(head));
-    tp_ring_advance(&f->ring);
-    atomic_store(&f->session.streams[head.stream].accepted, head.seq);
-    tp_word_publish(&f->session.streams[head.stream].completed, head.seq);
-    return 1;
+    struct tp_stream_slot *slot = &f->session.streams[r->stream];
+    struct tp_word *arrivals = &f->session.control->arrivals;
+    atomic_store_explicit(&slot->arrived, r->seq, memory_order_release);
+    tp_word_publish(arrivals, atomic_load(&arrivals->value) + 1);
+    for (;;) {
+        uint32_t bell = tp_ring_bell(&f->ring);
+        if (atomic_load_explicit(&slot->gate, memory_order_acquire) >= r->seq)
+            return;
+        tp_ring_nap(&f->ring, bell, 100);
+    }
+}
+
+static void *device_main(void *arg)
+{
+    static uint8_t buffer[WIRE_RECORD_MAX] GM_ALIGNED(8);
+    struct wire_record *r = (struct wire_record *)(void *)buffer;
+    struct fake *f = arg;
+    for (;;) {
+        uint32_t bell = tp_ring_bell(&f->ring);
+        int found = tp_ring_peek(&f->ring, buffer, sizeof(buffer));
+        assert(found >= 0);
+        if (found == 0) {
+            tp_ring_wait(&f->ring, bell, 0, 100);
+            continue;
+        }
+        tp_ring_advance(&f->ring);
+        if (r->op == WIRE_OP_GATE)
+            stand_at_gate(f, r);
+        uint64_t before = atomic_load(&f->session.streams[r->stream].completed.value);
+        assert(r->seq == before + 1);
+        tp_word_publish(&f->session.streams[r->stream].completed, r->seq);
+    }
+    return NULL;
+}
+
+void fake_device_start(struct fake *f)
+{
+    pthread_t thread;
+    int r = pthread_create(&thread, NULL, device_main, f);
+    assert(r == 0);
 }

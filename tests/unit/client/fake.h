@@ -10,8 +10,12 @@
 #include "transport/session.h"
 #include "transport/sock.h"
 
+#ifdef __SANITIZE_THREAD__ /* which leaves a program few addresses */
+#define FAKE_WINDOW 0x560000000000ull
+#else
 #define FAKE_WINDOW 0x300000000000ull
-#define FAKE_HALF   (64ull << 20)
+#endif
+#define FAKE_HALF (64ull << 20)
 
 struct fake {
     /* Called in the server's thread with the connection after the hello; returns when it is done with it. */
@@ -42,7 +46,8 @@ void fake_answer(struct fake *f, int fd, unsigned requests);
 /* Offer, then answer: what most tests want. */
 void fake_serve_well(struct fake *f, int fd);
 
-/* Takes the next record out of the ring and completes it; 0: the ring is empty. */
-int fake_take(struct fake *f, void *record, size_t size);
+/* Starts a device: a thread that takes records out of the ring and completes them one after the other, and stands at
+ * gates until they open. For a client that has been served well. */
+void fake_device_start(struct fake *f);
 
 #endif
