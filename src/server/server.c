@@ -213,6 +213,15 @@ static int read_hello(int fd, struct tp_packet *p, struct wire_hello *hello)
     return hello->version >= WIRE_VERSION && hello->protocol_min <= WIRE_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
+static void refuse_hello(struct srv_server *s, int fd, const char *reason)
+{
+    struct wire_enc e = srv_encoder(s);
+    const struct wire_session_failed m = { GM_CUDA_MPS_CONNECTION_FAILED, reason };
+    wire_pack_session_failed(&e, 0, &m);
+    int r = tp_send(fd, &e, NULL, 0);
+    (void)r; /* it may be gone */
+}
+
 int srv_server_run_private(struct srv_server *s, int fd)
 {
     static struct tp_packet packet;
@@ -226,6 +235,10 @@ int srv_server_run_private(struct srv_server *s, int fd)
         r = read_hello(fd, &packet, &hello);
     if (r < 0) {
         gm_warn(&topic, "hello of process %d: %s", (int)peer.pid, strerror(-r));
+        if (r != -EPIPE)
+            refuse_hello(s, fd,
+                         r == -EPROTONOSUPPORT ? "client and server do not speak the same protocol"
+                                               : "no hello came that we understand");
         gm_close(fd);
         s->exit_status = 1;
     } else {

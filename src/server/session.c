@@ -156,6 +156,8 @@ static void set_limits(struct srv_session *c)
     c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
     uint64_t asked = srv_limits_memory(c->memory_text, 0, s->device.uuid.data);
     c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(s->limits.memory, asked);
+    if (c->window_size)
+        c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], c->window_size / 2);
     if (c->shared.control)
         atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
                               memory_order_relaxed);
