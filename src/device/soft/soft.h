@@ -25,7 +25,7 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
-    atomic_flag draining; /* somebody takes texts out of the print buffer */
+    atomic_flag draining;   /* somebody takes texts out of the print buffer */
     struct gm_list modules; /* main thread */
 };
 
