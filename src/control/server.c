@@ -210,9 +210,9 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     uint8_t buffer[2048];
     struct wire_enc e;
     struct ctl_daemon *d = s->daemon;
-    struct ctl_client *c = add_client(s, conn);
+    struct ctl_client *c = s->clients_count < CTL_CLIENTS_MAX ? add_client(s, conn) : NULL;
     if (!c) {
-        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, "out of memory");
+        ctl_conn_refuse(conn, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "its server has too many clients");
         return;
     }
     ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
@@ -228,8 +228,12 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     int r = s->channel ? ctl_conn_hand_over(conn, s->channel, &e) : -EPIPE;
     if (r == 0)
         return;
-    /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
     forget_client(s, c);
+    if (r != -EPIPE && r != -ECONNRESET && r != -ENOBUFS) {
+        ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, strerror(-r)); /* our trouble, not the server's */
+        return;
+    }
+    /* The server has died and nobody has told us yet, or it hangs: the client gets the next one. */
     ctl_server_kill(s, r == -ENOBUFS ? "it does not read its link" : "it has closed its link");
     if (++conn->attempts < CTL_SERVER_STARTS)
         ctl_queue_admit(conn);
@@ -287,21 +291,33 @@ void ctl_server_kill(struct ctl_server *s, const char *reason)
         s->state = CTL_SERVER_STOPPING;
     else if (!s->cause[0])
         snprintf(s->cause, sizeof(s->cause), "%s", reason);
-    if (s->pid > 0 && !s->killed) {
-        ctl_log(s->daemon, "Killing server %d: %s", (int)s->pid, reason);
-        kill(s->pid, SIGKILL);
-        s->killed = true;
-    }
+    if (s->pid <= 0 || s->killed)
+        return;
+    ctl_log(s->daemon, "Killing server %d: %s", (int)s->pid, reason);
+    kill(s->pid, SIGKILL);
+    s->killed = true;
+    s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
+    ctl_timer_start(s->timer, CTL_END_MS);
+}
+
+/* Killed and still there: it hangs in the kernel, in a driver. Nobody can wait for that. */
+static void abandon(struct ctl_server *s)
+{
+    ctl_log(s->daemon, "Server %d cannot be killed: it is left behind", (int)s->pid);
+    destroy(s);
 }
 
 void ctl_server_link_closed(struct ctl_server *s)
 {
     if (s->state == CTL_SERVER_STARTING) {
-        ctl_timer_start(s->timer, CTL_END_MS);
+        if (!s->killed)
+            ctl_timer_start(s->timer, CTL_END_MS);
         return;
     }
     s->state = CTL_SERVER_STOPPING;
     s->forced = true; /* it cannot be told any more */
+    if (s->killed)
+        return;
     if (!s->end_at_ns)
         s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
     ctl_timer_start(s->timer, TICK_MS);
@@ -328,12 +344,16 @@ static bool deserted(const struct ctl_server *s)
 static void tick(struct ctl_server *s)
 {
     uint64_t now = gm_now_ns();
+    if (s->killed && now >= s->end_at_ns) {
+        abandon(s);
+        return;
+    }
     if (s->force_at_ns && now >= s->force_at_ns && !s->forced)
         ctl_server_shutdown(s, true);
     if (!s->end_at_ns && deserted(s))
         s->end_at_ns = now + CTL_END_MS * GM_NS_PER_MS;
-    if (s->end_at_ns && now >= s->end_at_ns)
-        ctl_server_kill(s, "it was asked to end and does not");
+    if (!s->killed && s->end_at_ns && now >= s->end_at_ns)
+        ctl_server_kill(s, "it was asked to end and does not"); /* restarts the timer */
     else
         ctl_timer_start(s->timer, TICK_MS);
 }
@@ -346,7 +366,9 @@ static void on_timer(void *owner)
         start(s);
         break;
     case CTL_SERVER_STARTING:
-        if (s->pid > 0) {
+        if (s->killed) {
+            abandon(s);
+        } else if (s->pid > 0) {
             ctl_server_kill(s, s->channel ? "it is not ready in time" : "it has closed its link");
         } else {
             start_failed(s);
