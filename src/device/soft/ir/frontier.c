@@ -42,10 +42,10 @@ static void find_early_exits(struct ir_analyser *an)
         uint32_t b = an->a->order[n];
         const struct ir_instr *i = ir_last(fn, b);
         struct ir_block_info *info = &an->a->blocks[b];
-        const uint32_t *succ = fn->succ + fn->blocks[b].succ_first;
         info->barrier = ir_is_barrier(i);
         if (i->guard == IR_NONE)
             continue;
+        const uint32_t *succ = fn->succ + fn->blocks[b].succ_first;
         if (i->op == IR_OP_RET || i->op == IR_OP_EXIT) {
             info->early_exit = true;
             info->exit_taken = true;

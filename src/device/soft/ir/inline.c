@@ -364,8 +364,8 @@ static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const stru
                          .from = &in->raws[call.callee],
                          .at = at,
                          .call = &call,
-                         .rets = to->args + call.arg_first,
-                         .args = to->args + call.arg_first + call.ret_count,
+                         .rets = to->args ? to->args + call.arg_first : NULL,
+                         .args = to->args ? to->args + call.arg_first + call.ret_count : NULL,
                          .frame_base = frame_base };
     uint32_t over = IR_NONE;
     if (at->guard != IR_NONE) {

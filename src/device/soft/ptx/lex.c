@@ -37,7 +37,7 @@ void ptx_lexer_init(struct ptx_lexer *l, const char *text, size_t size)
 {
     const char *nul = size ? memchr(text, '\0', size) : NULL;
     l->at = text;
-    l->end = nul ? nul : text + size;
+    l->end = nul ? nul : size ? text + size : text;
     l->line_start = text;
     l->line = 1;
 }

@@ -110,6 +110,7 @@ static bool parse_version(struct ptx_parser *p)
 /* sm_75, sm_90a, texmode_independent, debug ... */
 static bool parse_target(struct ptx_parser *p)
 {
+    struct ptx_token first = p->token;
     do {
         struct ptx_token t;
         if (!ptx_expect_ident(p, &t, "target"))
@@ -123,6 +124,8 @@ static bool parse_target(struct ptx_parser *p)
             p->m->target = number;
         }
     } while (ptx_accept(p, ','));
+    if (p->m->target == 0)
+        return ptx_fail(p, -EINVAL, &first, "target names no architecture (sm_75 ..)");
     return !p->why.error;
 }
 

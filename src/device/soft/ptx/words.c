@@ -159,39 +159,48 @@ static const struct ptx_word vocabulary[] = {
                                                                         "down",
                                                                         SHUFFLE,
                                                                         IR_SHFL_DOWN) M("bfly", SHUFFLE, IR_SHFL_BFLY)
-                                                                        M("idx", SHUFFLE, IR_SHFL_IDX) M(
-                                                                            "l", DIRECTION,
-                                                                            IR_SHF_L) M("r", DIRECTION, IR_SHF_R)
-                                                                            M("clamp", AMOUNT, 0) M("wrap", AMOUNT, 1) M(
-                                                                                "f4e",
-                                                                                PERMUTE,
-                                                                                IR_PRMT_F4E) M("b4e", PERMUTE, IR_PRMT_B4E)
-                                                                                M("rc8", PERMUTE, IR_PRMT_RC8) M(
-                                                                                    "ecl", PERMUTE,
-                                                                                    IR_PRMT_ECL) M("ecr", PERMUTE, IR_PRMT_ECR)
-                                                                                    M("rc16", PERMUTE, IR_PRMT_RC16) M(
-                                                                                        "all", VOTE,
-                                                                                        IR_VOTE_ALL) M("any", VOTE,
-                                                                                                       IR_VOTE_ANY) M("uni", VOTE, IR_VOTE_UNI)
-                                                                                        M("ballot", VOTE, IR_VOTE_BALLOT) M(
-                                                                                            "finite",
+                                                                        M("idx", SHUFFLE, IR_SHFL_IDX) M("l", DIRECTION, IR_SHF_L) M(
+                                                                            "r",
+                                                                            DIRECTION, IR_SHF_R) M("clamp", AMOUNT,
+                                                                                                   0) M("wrap", AMOUNT, 1)
+                                                                            M("f4e", PERMUTE, IR_PRMT_F4E) M("b4e", PERMUTE, IR_PRMT_B4E) M(
+                                                                                "rc8", PERMUTE,
+                                                                                IR_PRMT_RC8) M("ecl", PERMUTE, IR_PRMT_ECL)
+                                                                                M("ecr", PERMUTE, IR_PRMT_ECR) M(
+                                                                                    "rc16",
+                                                                                    PERMUTE,
+                                                                                    IR_PRMT_RC16) M("all", VOTE, IR_VOTE_ALL)
+                                                                                    M("any", VOTE,
+                                                                                      IR_VOTE_ANY) M("uni", VOTE,
+                                                                                                     IR_VOTE_UNI) M("ballot", VOTE, IR_VOTE_BALLOT)
+                                                                                        M("finite", TEST, IR_TESTP_FINITE) M(
+                                                                                            "infin"
+                                                                                            "ite",
                                                                                             TEST,
-                                                                                            IR_TESTP_FINITE) M("infin"
-                                                                                                               "ite",
-                                                                                                               TEST,
-                                                                                                               IR_TESTP_INFINITE)
-                                                                                            M("number", TEST, IR_TESTP_NUMBER) M(
-                                                                                                "notanumber",
+                                                                                            IR_TESTP_INFINITE) M("num"
+                                                                                                                 "be"
+                                                                                                                 "r",
+                                                                                                                 TEST,
+                                                                                                                 IR_TESTP_NUMBER)
+                                                                                            M("notanumber", TEST, IR_TESTP_NOTANUMBER) M(
+                                                                                                "normal",
                                                                                                 TEST,
-                                                                                                IR_TESTP_NOTANUMBER) M("normal",
-                                                                                                                       TEST,
-                                                                                                                       IR_TESTP_NORMAL)
-                                                                                                M("subnormal", TEST, IR_TESTP_SUBNORMAL) M(
-                                                                                                    "shiftamt",
-                                                                                                    SHIFTAMT,
-                                                                                                    0) M("sync",
-                                                                                                         BARRIER,
-                                                                                                         IR_BAR_SYNC) M("arrive", BARRIER, IR_BAR_ARRIVE)
+                                                                                                IR_TESTP_NORMAL) M("s"
+                                                                                                                   "u"
+                                                                                                                   "b"
+                                                                                                                   "n"
+                                                                                                                   "o"
+                                                                                                                   "r"
+                                                                                                                   "m"
+                                                                                                                   "a"
+                                                                                                                   "l",
+                                                                                                                   TEST,
+                                                                                                                   IR_TESTP_SUBNORMAL)
+                                                                                                M("shiftamt",
+                                                                                                  SHIFTAMT,
+                                                                                                  0) M("sync",
+                                                                                                       BARRIER,
+                                                                                                       IR_BAR_SYNC) M("arrive", BARRIER, IR_BAR_ARRIVE)
                                                                                                     M("red", BARRIER, IR_BAR_RED_POPC) M(
                                                                                                         "popc",
                                                                                                         BARRED,
