@@ -1,0 +1,161 @@
+/*
+ * Kernels that misbehave, on the soft device: one that never ends, one that writes where it may not. Only their own
+ * client suffers, and everything about it ends within a bounded time. And a module's globals outlive the executor.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "raw.h"
+
+/* Functions by index: adds one to each of 256 numbers; counts in a global and stores the count; writes to an address;
+ * never ends. */
+static const char ptx[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .global .align 4 .u32 count = 40;\n"
+    ".visible .entry add(.param .u64 p)\n{\n.reg .u64 %a<4>;\n.reg .u32 %r<4>;\n"
+    "ld.param.u64 %a0, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %a1, %r0, 4;\nadd.u64 %a2, %a0, %a1;\n"
+    "ld.global.u32 %r1, [%a2];\nadd.u32 %r2, %r1, 1;\nst.global.u32 [%a2], %r2;\nret;\n}\n"
+    ".visible .entry tick(.param .u64 p)\n{\n.reg .u64 %a<2>;\n.reg .u32 %r<4>;\n"
+    "ld.param.u64 %a0, [p];\nld.global.u32 %r0, [count];\nadd.u32 %r1, %r0, 1;\nst.global.u32 [count], %r1;\n"
+    "st.global.u32 [%a0], %r1;\nret;\n}\n"
+    ".visible .entry poke(.param .u64 p)\n{\n.reg .u64 %a<2>;\n.reg .u32 %r<2>;\n"
+    "ld.param.u64 %a0, [p];\nmov.u32 %r0, 7;\nst.global.u32 [%a0], %r0;\nret;\n}\n"
+    ".visible .entry spin(.param .u64 p)\n{\nagain:\nbra again;\n}\n";
+
+enum function {
+    ADD,
+    TICK,
+    POKE,
+    SPIN,
+};
+
+static struct raw_server server;
+static struct raw_client neighbour, c;
+static uint64_t numbers;
+static uint32_t neighbours_module;
+static uint32_t expected;
+static uint32_t next_pid = 1000;
+
+static uint64_t launch(struct raw_client *client, uint32_t stream, uint32_t module, enum function f, uint32_t threads,
+                       uint64_t argument)
+{
+    struct wire_rec_launch r = { .module = module,
+                                 .function = f,
+                                 .grid_x = 1,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = threads,
+                                 .block_y = 1,
+                                 .block_z = 1 };
+    return raw_post(client, stream, WIRE_OP_LAUNCH, &r, sizeof(r), &argument, sizeof(argument));
+}
+
+static void check_neighbour(void)
+{
+    uint64_t seq = launch(&neighbour, 0, neighbours_module, ADD, 256, numbers);
+    RAW_CHECK(raw_wait(&neighbour, 0, seq) == 0);
+    expected++;
+    const uint32_t *p = (const uint32_t *)(uintptr_t)numbers;
+    for (unsigned i = 0; i < 256; i++)
+        RAW_CHECK(p[i] == expected);
+}
+
+static uint32_t open_with_module(void)
+{
+    int result;
+    raw_client_open(&c, raw_server_connect(&server, next_pid++));
+    uint32_t module = raw_load(&c, ptx, &result);
+    RAW_CHECK(module != 0);
+    return module;
+}
+
+static void a_kernel_that_never_ends(void)
+{
+    /* Ended by command. */
+    uint32_t module = open_with_module();
+    uint64_t seq = launch(&c, 0, module, SPIN, 32, 0);
+    check_neighbour();
+    raw_server_terminate(&server, next_pid - 1);
+    RAW_CHECK(raw_wait(&c, 0, seq) == 810);
+    check_neighbour();
+    raw_client_close(&c);
+    /* Its client hangs up. */
+    for (unsigned i = 0; i < 5; i++) {
+        module = open_with_module();
+        for (unsigned k = 0; k < 10; k++)
+            launch(&c, k % 3, module, SPIN, 64, 0);
+        raw_client_close(&c);
+        check_neighbour();
+        raw_server_settle(&server, 1);
+    }
+}
+
+static void a_kernel_that_writes_where_it_may_not(void)
+{
+    uint64_t addresses[] = { 0, 16, 1ull << 40, UINT64_MAX - 3, numbers, 0 };
+    for (unsigned i = 0; i < GM_ARRAY_LEN(addresses); i++) {
+        uint32_t module = open_with_module();
+        uint64_t own = raw_alloc(&c, 8192, WIRE_MEMORY_KIND_DEVICE, NULL);
+        if (i + 1 == GM_ARRAY_LEN(addresses)) /* in its window, not allocated */
+            addresses[i] = c.window_base + c.window_size / 2 - 4096;
+        uint64_t seq = launch(&c, 0, module, POKE, 1, own);
+        RAW_CHECK(raw_wait(&c, 0, seq) == 0 && *(uint32_t *)(uintptr_t)own == 7);
+        seq = launch(&c, 0, module, POKE, 1, addresses[i]);
+        launch(&c, 1, module, SPIN, 32, 0);
+        RAW_CHECK(raw_wait(&c, 0, seq) == 700);
+        RAW_CHECK(raw_server_says(&server, "gets error 700"));
+        raw_client_close(&c);
+        raw_server_forget_log(&server);
+        check_neighbour();
+    }
+    RAW_CHECK(server.faults == GM_ARRAY_LEN(addresses));
+}
+
+static void globals_outlive_the_executor(void)
+{
+    static struct raw_client busy;
+    uint64_t out = raw_alloc(&neighbour, 4, WIRE_MEMORY_KIND_DEVICE, NULL);
+    for (uint32_t round = 0; round < 3; round++) {
+        uint64_t seq = launch(&neighbour, 0, neighbours_module, TICK, 1, out);
+        RAW_CHECK(raw_wait(&neighbour, 0, seq) == 0);
+        RAW_CHECK(*(uint32_t *)(uintptr_t)out == 41 + round);
+        uint32_t module = open_with_module();
+        busy = c;
+        seq = launch(&busy, 0, module, SPIN, 32, 0);
+        while (atomic_load(&busy.shared.streams[0].accepted) != seq)
+            ;
+        pid_t executor = raw_server_executor(&server);
+        raw_server_forget_log(&server);
+        RAW_CHECK(kill(executor, SIGKILL) == 0);
+        RAW_CHECK(raw_wait(&busy, 0, seq) == 719);
+        check_neighbour();
+        raw_client_close(&busy);
+    }
+}
+
+int main(void)
+{
+    raw_server_start(&server, "soft");
+    raw_client_open(&neighbour, raw_server_connect(&server, 1));
+    neighbours_module = raw_load(&neighbour, ptx, NULL);
+    RAW_CHECK(neighbours_module != 0);
+    numbers = raw_alloc(&neighbour, 1024, WIRE_MEMORY_KIND_DEVICE, NULL);
+    check_neighbour();
+    pid_t executor = raw_server_executor(&server);
+
+    a_kernel_that_never_ends();
+    a_kernel_that_writes_where_it_may_not();
+    raw_server_settle(&server, 1);
+    RAW_CHECK(raw_server_executor(&server) == executor);
+    globals_outlive_the_executor();
+
+    raw_client_close(&neighbour);
+    raw_server_drain(&server);
+    RAW_CHECK(raw_server_charged(&server) == 0);
+    raw_server_stop(&server);
+    return 0;
+}
