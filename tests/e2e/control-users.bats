@@ -127,3 +127,13 @@ teardown() {
     # Its number was one of its namespace.
     rm -f "$DIR/pipe/nvidia-cuda-mps-control.pid"
 }
+
+@test "a client in namespaces of its own needs the pipe directory only" {
+    unshare --pid --net --ipc --uts --fork true 2>/dev/null || skip "no namespaces"
+    start_daemon
+    start_client one unshare --pid --net --ipc --uts --fork --kill-child --
+    [[ $(answered one) == "served 1" ]]
+    pid=$("$control" get_client_list "$(the_server)")
+    [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]
+    grep -q fake-client "/proc/$pid/cmdline"
+}
