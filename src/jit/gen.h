@@ -8,9 +8,9 @@
  *   Barriers end a region: live registers go to the warp's save area, and the wrapper runs the next region of each
  *   warp once all warps came that far.
  *
- * Files: gen.c (module, regions, wrapper), flow.c (blocks, branches), value.c (registers, operands, masks), memory.c
- * and lanes.c (loads, stores; lane by lane forms, atomics), integer.c, real.c, convert.c, approx.c (arithmetic),
- * cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
+ * Files: gen.c (module, regions, wrapper), flow.c (blocks, branches), value.c (registers, operands, masks), memory.c,
+ * space.c, affine.c, lanes.c (loads and stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c,
+ * convert.c, approx.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -191,12 +191,27 @@ struct jit_lane_loop {
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits);
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 
-/* --- memory.c --- */
+/* --- affine.c --- */
+/* i1: the lanes of a register that is affine on condition differ by its stride. NULL: this does not find it out. */
+LLVMValueRef jit_is_regular(struct jit_gen *g, uint32_t reg);
+
+/* --- space.c --- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */
 LLVMValueRef jit_address(struct jit_gen *g, bool vec);
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
 /* The same for one address that all active lanes share. */
 LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
+/* i1: not a global address at which `size` bytes may be accessed. */
+LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size);
+/* i64: bits that no good global address of `size` bytes has, relative to the window's base. */
+LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size);
+LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset);
+LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address);
+/* Where an offset (i32) in shared memory is, after masking. */
+LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size);
+/* Faults if a shared address, of lane 0 or of all, is misaligned: tested once for all accesses of a block through one
+ * base register. */
+void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
 
 #endif

@@ -246,20 +246,18 @@ static struct soft_code *compile(struct soft_compiler *c, const struct soft_job 
     /* Another process may have been faster. */
     if (key && (code = cached(c, key, key_size, &job->options)))
         return code;
-    int r = ensure_helper(c);
-    if (r == 0)
-        r = loader_helper_send(&c->helper, job->text, job->text_size, job->entry, &job->options);
-    if (r == -EPIPE) {
-        /* It left between two jobs, for whatever reason: not this job's fault. */
-        loader_helper_stop(&c->helper);
+    int r;
+    bool again = false;
+    do {
         r = ensure_helper(c);
         if (r == 0)
             r = loader_helper_send(&c->helper, job->text, job->text_size, job->entry, &job->options);
-    }
-    if (r == 0)
-        r = loader_helper_receive(&c->helper, begin + c->timeout_ms * GM_NS_PER_MS, c->cancel, &answer, &fd);
+        if (r == 0)
+            r = loader_helper_receive(&c->helper, begin + c->timeout_ms * GM_NS_PER_MS, c->cancel, &answer, &fd);
+        /* One that left between two jobs, for whatever reason, did not fail on this one. */
+        again = r < 0 && loader_helper_stop(&c->helper) && r == -EPIPE && !again;
+    } while (again);
     if (r < 0) {
-        loader_helper_stop(&c->helper);
         if (r == -EPIPE)
             snprintf(why, why_size, "gmux-jit crashed");
         else if (r == -ETIMEDOUT)

@@ -98,15 +98,17 @@ int loader_helper_start(struct loader_helper *h, const char *path)
     return 0;
 }
 
-void loader_helper_stop(struct loader_helper *h)
+bool loader_helper_stop(struct loader_helper *h)
 {
-    h->socket = gm_close(h->socket);
-    if (h->pid < 0)
-        return;
-    kill(h->pid, SIGKILL);
-    while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    int status = -1;
+    if (h->pid >= 0) {
+        kill(h->pid, SIGKILL); /* does not change the status of one that is leaving */
+        while (waitpid(h->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
     h->pid = -1;
+    h->socket = gm_close(h->socket);
+    return status == 0;
 }
 
 /* One packet with at most one descriptor. */

@@ -23,8 +23,8 @@ void loader_helper_init(struct loader_helper *h);
 /* Starts the process. 0 or -errno. */
 GM_MUST_CHECK int loader_helper_start(struct loader_helper *h, const char *path);
 
-/* Kills it if it runs. */
-void loader_helper_stop(struct loader_helper *h);
+/* Kills it if it runs. True if it had left by itself, with status 0. */
+bool loader_helper_stop(struct loader_helper *h);
 
 /* Waits for a packet of the process until the deadline. `cancel` is a descriptor that becomes readable to give up.
  * 0 with the answer (and its descriptor or -1), -ETIMEDOUT, -ECANCELED, -EPIPE (it died), -EBADMSG, other -errno. */

@@ -1,0 +1,225 @@
+/*
+ * Addresses: from a PTX address to one of the host, checked. Global addresses are tested against the client's window,
+ * shared ones are masked into the block's memory, local and parameter ones compared with their size; all are tested for
+ * alignment. Since the window is aligned to its size, one AND finds both kinds of wrong global address.
+ */
+#include "jit/gen.h"
+
+#include "device/soft/ir/spaces.h"
+
+static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i32, v, 0);
+}
+
+static LLVMValueRef c64(const struct jit_gen *g, uint64_t v)
+{
+    return LLVMConstInt(g->i64, v, 0);
+}
+
+LLVMValueRef jit_address(struct jit_gen *g, bool vec)
+{
+    const struct ir_address *a = &g->i->address;
+    struct ir_src symbol = { .kind = IR_SRC_SYMBOL, .index = a->symbol, .bits = (uint64_t)a->displacement };
+    LLVMValueRef offset =
+        a->symbol == IR_NONE ? c64(g, (uint64_t)a->displacement) : jit_src(g, &symbol, IR_U64, false);
+    if (a->base == IR_NONE)
+        return vec ? jit_splat(g, offset) : offset;
+    bool narrow = ir_types[g->fn->regs[a->base].type].size == 4;
+    LLVMValueRef base = jit_reg(g, a->base, narrow ? IR_U32 : IR_U64, vec);
+    if (narrow)
+        offset = LLVMBuildTrunc(g->b, offset, g->i32, "");
+    LLVMValueRef sum = LLVMBuildAdd(g->b, base, vec ? jit_splat(g, offset) : offset, "");
+    return narrow ? LLVMBuildZExt(g->b, sum, jit_like(sum, g->i64), "") : sum;
+}
+
+static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef address, LLVMValueRef lanes, unsigned size)
+{
+    LLVMBasicBlockRef fault = jit_new_block(g, "fault");
+    jit_branch_unlikely(g, bad, fault);
+    LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
+    jit_position(g, fault);
+    LLVMValueRef args[] = { g->block, g->first, address, lanes, c64(g, size - 1) };
+    bool vec = jit_is_vec(address);
+    LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
+                                      vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
+    jit_position(g, next);
+}
+
+static void fault_unless_zero(struct jit_gen *g, LLVMValueRef v, LLVMValueRef address, LLVMValueRef lanes,
+                              unsigned size)
+{
+    fault_unless(g, LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), ""), address, lanes, size);
+}
+
+/* Bits that no good global address has, relative to the window's base. */
+LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size)
+{
+    LLVMValueRef bad = jit_cached(g, JIT_WINDOW_BAD);
+    return size > 1 ? LLVMBuildOr(g->b, bad, c64(g, size - 1), "") : bad;
+}
+
+/* Lanes of `active` whose bit is set in `bad` lead to a fault. */
+static void check_lanes(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef active, LLVMValueRef address, unsigned size)
+{
+    LLVMValueRef lanes = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
+    fault_unless_zero(g, lanes, address, lanes, size);
+}
+
+static LLVMValueRef is_not_zero(struct jit_gen *g, LLVMValueRef v)
+{
+    return LLVMBuildICmp(g->b, LLVMIntNE, v, LLVMConstNull(LLVMTypeOf(v)), "");
+}
+
+LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size)
+{
+    LLVMValueRef base = jit_cached(g, JIT_WINDOW_BASE), bad = jit_window_bad(g, size);
+    if (jit_is_vec(address)) {
+        base = jit_splat(g, base);
+        bad = jit_splat(g, bad);
+    }
+    LLVMValueRef offset = LLVMBuildSub(g->b, address, base, "");
+    return is_not_zero(g, LLVMBuildAnd(g->b, offset, bad, ""));
+}
+
+LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset)
+{
+    return LLVMBuildGEP2(g->b, g->i8, base, &offset, 1, "");
+}
+
+/* Where an offset in shared memory is, after masking. Masks fit in 31 bits: sign extension lets x86 use 32-bit
+ * indices. */
+LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size)
+{
+    LLVMValueRef mask = jit_cached(g, JIT_SHARED_MASK);
+    if (size > 1)
+        mask = LLVMBuildAnd(g->b, mask, c32(g, ~(uint64_t)(size - 1)), "");
+    if (jit_is_vec(offset))
+        mask = jit_splat(g, mask);
+    offset = LLVMBuildAnd(g->b, offset, mask, "");
+    return jit_byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
+}
+
+LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address)
+{
+    return LLVMBuildTrunc(g->b, address, jit_like(address, g->i32), "");
+}
+
+static LLVMValueRef misaligned(struct jit_gen *g, LLVMValueRef v, unsigned size)
+{
+    return is_not_zero(g, LLVMBuildAnd(g->b, v, jit_const(g, v, size - 1), ""));
+}
+
+/* offset > limit - size, or misaligned; limit is at least size or the comparison wraps to "all bad". */
+static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMValueRef limit, unsigned size)
+{
+    LLVMValueRef last = LLVMBuildSub(g->b, limit, c64(g, size), "");
+    LLVMValueRef short_of = LLVMBuildICmp(g->b, LLVMIntULT, limit, c64(g, size), "");
+    LLVMValueRef bad = LLVMBuildICmp(g->b, LLVMIntUGT, offset, jit_is_vec(offset) ? jit_splat(g, last) : last, "");
+    if (jit_is_vec(offset))
+        short_of = jit_splat(g, short_of);
+    bad = LLVMBuildOr(g->b, bad, short_of, "");
+    return size > 1 ? LLVMBuildOr(g->b, bad, misaligned(g, offset, size), "") : bad;
+}
+
+/* Local memory of each lane's thread at `offset` (<32 x i64>). */
+static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
+{
+    LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
+    LLVMValueRef thread = LLVMBuildZExt(g->b, g->first, g->i64, "");
+    thread = LLVMBuildAdd(g->b, jit_splat(g, thread), jit_ramp(g, g->i64, 1), "");
+    LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
+    return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
+}
+
+static bool writes(const struct ir_instr *i)
+{
+    return (ir_ops[i->op].properties & IR_P_STORE) != 0;
+}
+
+/* Generic addresses: all four spaces are tried on all lanes, and each lane takes its own. */
+static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    LLVMTypeRef pointers = jit_vec(g->ptr);
+    LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+    LLVMValueRef space = LLVMBuildLShr(g->b, address, jit_const(g, address, SOFT_SPACE_SHIFT), "");
+    LLVMValueRef is[4];
+    for (unsigned k = 1; k < 4; k++)
+        is[k] = LLVMBuildICmp(g->b, LLVMIntEQ, space, jit_const(g, space, k), "");
+    LLVMValueRef bad = jit_outside_window(g, address, size);
+    LLVMValueRef bad_shared = size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g->i1));
+    LLVMValueRef bad_local = outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size);
+    LLVMValueRef bad_param =
+        writes(g->i) ? LLVMConstAllOnes(jit_vec(g->i1)) : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
+    bad = jit_select(g, is[SOFT_SPACE_SHARED], bad_shared, bad);
+    bad = jit_select(g, is[SOFT_SPACE_LOCAL], bad_local, bad);
+    bad = jit_select(g, is[SOFT_SPACE_PARAM], bad_param, bad);
+    check_lanes(g, bad, active, address, size);
+    LLVMValueRef p = LLVMBuildIntToPtr(g->b, address, pointers, "");
+    p = jit_select(g, is[SOFT_SPACE_SHARED], jit_shared_pointer(g, jit_low32(g, address), size), p);
+    p = jit_select(g, is[SOFT_SPACE_LOCAL], local_pointer(g, low), p);
+    return jit_select(g, is[SOFT_SPACE_PARAM], jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low), p);
+}
+
+LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    LLVMValueRef low;
+    switch (g->i->space) {
+    case IR_SPACE_GLOBAL:
+    case IR_SPACE_CONST:
+        check_lanes(g, jit_outside_window(g, address, size), active, address, size);
+        return LLVMBuildIntToPtr(g->b, address, jit_vec(g->ptr), "");
+    case IR_SPACE_SHARED:
+        if (size > 1)
+            check_lanes(g, misaligned(g, address, size), active, address, size);
+        return jit_shared_pointer(g, jit_low32(g, address), size);
+    case IR_SPACE_LOCAL:
+        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+        check_lanes(g, outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size), active,
+                    LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_LOCAL_BASE), ""), size);
+        return local_pointer(g, low);
+    case IR_SPACE_PARAM:
+        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+        check_lanes(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size), active,
+                    LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_PARAM_BASE), ""), size);
+        return jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
+    default:
+        return generic_vector(g, address, active, size);
+    }
+}
+
+/* The alignment of a shared address is tested once for all accesses in a block that share the base register. */
+void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    const struct ir_address *a = &g->i->address;
+    uint64_t offset = (uint64_t)a->displacement;
+    if (a->symbol != IR_NONE)
+        offset += ir_symbol_offset(g->m, g->fn, a->symbol);
+    bool regular = (offset & (size - 1)) == 0;
+    if (a->base == IR_NONE && regular)
+        return;
+    if (regular && g->checked[a->base] >= size - 1)
+        return;
+    fault_unless(g, misaligned(g, address, size), address, active, size);
+    if (regular && !g->guard)
+        g->checked[a->base] = size - 1;
+}
+
+LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
+{
+    switch (g->i->space) {
+    case IR_SPACE_SHARED:
+        if (size > 1)
+            jit_check_shared_alignment(g, address, active, size);
+        return jit_shared_pointer(g, jit_low32(g, address), size);
+    case IR_SPACE_PARAM: {
+        LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), g->i64, "");
+        fault_unless(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size),
+                     LLVMBuildOr(g->b, low, c64(g, SOFT_PARAM_BASE), ""), active, size);
+        return jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low);
+    }
+    default:
+        fault_unless(g, jit_outside_window(g, address, size), address, active, size);
+        return LLVMBuildIntToPtr(g->b, address, g->ptr, "");
+    }
+}

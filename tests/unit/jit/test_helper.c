@@ -1,0 +1,92 @@
+/* A compiler process that crashes, hangs or lies costs its kernel the compiled form, and nobody else anything. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "device/soft/loader/compiler.h"
+
+static struct soft_compiler *compiler;
+
+static void setup(void)
+{
+    struct soft_compiler_config config = { .cache_dir = "", .timeout_ms = 300, .idle_ms = 50 };
+    config.helper = getenv("GMUX_FAKE_HELPER");
+    cr_assert_not_null(config.helper);
+    cr_assert_eq(soft_compiler_create(&compiler, &config), 0);
+}
+
+static void teardown(void)
+{
+    soft_compiler_destroy(compiler);
+}
+
+/* The job fails with that reason. */
+static bool fails(const char *entry, const char *reason)
+{
+    struct soft_job job = { .text = ".version 8.5", .text_size = 12, .entry = entry };
+    bool unsupported = false;
+    char why[512] = "";
+    cr_assert_null(soft_compiler_compile(compiler, &job, &unsupported, why, sizeof(why)));
+    cr_assert_not_null(strstr(why, reason), "%s: %s", entry, why);
+    return unsupported;
+}
+
+TestSuite(helper, .init = setup, .fini = teardown, .timeout = 20);
+
+Test(helper, misdeeds_fail_their_job_only)
+{
+    static const char *const deeds[][2] = {
+        { "crash", "crashed" },   { "hang", "300 ms" },
+        { "junk", "" },           { "nothing", "no proper object" },
+        { "short", "" },          { "leave", "leaves after" },
+        { "lines", "two lines" },
+    };
+    cr_assert(fails("good", "good"));
+    for (size_t k = 0; k < GM_ARRAY_LEN(deeds); k++) {
+        fails(deeds[k][0], deeds[k][1]);
+        cr_assert(fails("good", "good"));
+    }
+}
+
+struct slow {
+    int done;
+    char why[64];
+};
+
+static void slow_done(void *arg, struct soft_code *code, bool unsupported, const char *reason)
+{
+    struct slow *s = arg;
+    cr_assert_null(code);
+    snprintf(s->why, sizeof(s->why), "%s", reason);
+    __atomic_fetch_add(&s->done, 1, __ATOMIC_RELEASE);
+}
+
+/* Destroying does not wait for the time-out. */
+Test(helper, destroy_interrupts_a_compile)
+{
+    struct soft_compiler_config config = { .cache_dir = "", .timeout_ms = 60000 };
+    struct soft_compiler *c;
+    struct soft_job job = { .text = "x", .text_size = 1, .entry = "hang" };
+    struct slow s = { 0, "" };
+    config.helper = getenv("GMUX_FAKE_HELPER");
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    uint64_t begin = gm_now_ns();
+    cr_assert_eq(soft_compiler_submit(c, &job, slow_done, &s), 0);
+    cr_assert_eq(soft_compiler_submit(c, &job, slow_done, &s), 0);
+    soft_compiler_destroy(c);
+    cr_assert_lt(gm_now_ns() - begin, 10 * GM_NS_PER_S);
+    cr_assert_eq(s.done, 2);
+    cr_assert_str_eq(s.why, "cancelled");
+}
+
+/* Jobs that are too big are refused at once. */
+Test(helper, limits)
+{
+    static char name[SOFT_JOB_NAME_MAX + 1];
+    struct soft_job job = { .text = "x", .text_size = 1, .entry = name };
+    memset(name, 'k', sizeof(name) - 1);
+    cr_assert_lt(soft_compiler_submit(compiler, &job, slow_done, NULL), 0);
+    job.entry = "k";
+    job.text_size = SOFT_JOB_TEXT_MAX + 1ull;
+    cr_assert_lt(soft_compiler_submit(compiler, &job, slow_done, NULL), 0);
+}
