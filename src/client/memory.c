@@ -23,9 +23,10 @@ struct delayed_free {
 static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct delayed_free *delayed; /* delayed_lock */
 
-void rt_memory_reap(bool all)
+bool rt_memory_reap(bool all)
 {
     struct rt_session *s = rt_session;
+    bool any = false;
     pthread_mutex_lock(&delayed_lock);
     for (struct delayed_free **at = &delayed; *at;) {
         struct delayed_free *d = *at;
@@ -38,8 +39,10 @@ void rt_memory_reap(bool all)
         *at = d->next;
         (void)rt_request_free(s, d->address);
         free(d);
+        any = true;
     }
     pthread_mutex_unlock(&delayed_lock);
+    return any;
 }
 
 static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
@@ -48,12 +51,10 @@ static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, un
     uint32_t from = kind == RT_MEMORY_DEVICE ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
     if (size == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    rt_memory_reap(false);
+    (void)rt_memory_reap(false);
     int r = rt_request_alloc(rt_session, size, 0, from, &address);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && delayed) {
-        rt_memory_reap(true);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
         r = rt_request_alloc(rt_session, size, 0, from, &address);
-    }
     if (r)
         return r;
     struct rt_range range = {
@@ -138,7 +139,7 @@ CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
     int r = rt_enter(&c);
     if (r)
         return r;
-    rt_memory_reap(false);
+    (void)rt_memory_reap(false);
     r = rt_request_memory_info(rt_session, &left, &total);
     if (r)
         return r;
@@ -208,7 +209,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     d->next = delayed;
     delayed = d;
     pthread_mutex_unlock(&delayed_lock);
-    rt_memory_reap(false);
+    (void)rt_memory_reap(false);
     return CUDA_SUCCESS;
 }
 

@@ -42,8 +42,8 @@ static inline bool rt_memory_is_host(const struct rt_range *r)
     return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
 }
 
-/* Frees what cuMemFreeAsync left and is due by now; with `all`, waits for what is not. */
-void rt_memory_reap(bool all);
+/* Frees what cuMemFreeAsync left and is due by now; with `all`, waits for what is not. True if that freed something. */
+bool rt_memory_reap(bool all);
 
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
 int rt_register_undo(const struct rt_range *r);

@@ -127,7 +127,7 @@ static bool remove_any(const struct rt_context *c, struct rt_range *out)
 void rt_memory_destroy_all(struct rt_context *c)
 {
     struct rt_range r;
-    rt_memory_reap(true);
+    (void)rt_memory_reap(true);
     while (remove_any(c, &r)) {
         if (r.kind == RT_MEMORY_REGISTERED)
             (void)rt_register_undo(&r);

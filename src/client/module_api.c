@@ -301,3 +301,13 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
         return CUDA_ERROR_INVALID_VALUE;
     return get_global(l->module, name, dptr, bytes);
 }
+
+/* PTX has no managed variables of its own making. */
+CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+    struct rt_library *l;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    return name && (dptr || bytes) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -61,8 +62,32 @@ static int exchange(uint64_t address, uint64_t size, uint64_t window)
     return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+/* True if the host area's pages are still where a registration put them: a program may unmap memory that it has
+ * registered, and something else may lie there by now. */
+static bool still_there(const struct rt_range *r)
+{
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
+    GM_AUTO_FREE char *line = NULL;
+    struct stat st;
+    size_t size = 0;
+    uint64_t at = r->base;
+    if (!f || fstat(rt_session->host_fd, &st) != 0)
+        return false;
+    while (at < r->base + r->size && getline(&line, &size, f) > 0) {
+        unsigned long long start, end, inode;
+        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || end <= at)
+            continue;
+        if (start > at || inode != st.st_ino)
+            return false;
+        at = end;
+    }
+    return at >= r->base + r->size;
+}
+
 int rt_register_undo(const struct rt_range *r)
 {
+    if (!still_there(r))
+        return rt_request_free(rt_session, r->window);
     size_t size = r->size;
     void *fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED)

@@ -266,20 +266,6 @@ CUresult rt_cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
-/* Nothing is ever captured here: graphs are not supported. */
-CUresult rt_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter_stream(hStream, &c, &st);
-    if (r)
-        return r;
-    if (!captureStatus)
-        return CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
 CUresult rt_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
     struct rt_context *c;

@@ -132,6 +132,21 @@ static void wait_event(void)
     OK(cuMemFree(p));
 }
 
+static void never_captures(void)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUstream s;
+    OK(cuStreamCreate(&s, 0));
+    OK(cuStreamIsCapturing(s, &status));
+    EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    EQ(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuStreamDestroy(s));
+}
+
 /* A stream may be destroyed with work in it. */
 static void destroy_busy(void)
 {
@@ -234,8 +249,8 @@ static void per_thread_symbols(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(create_and_ask), TEST(stale), TEST(not_ready),         TEST(legacy_order),       TEST(wait_event),
-        TEST(destroy_busy),   TEST(many),  TEST(per_thread_stream), TEST(per_thread_symbols),
+        TEST(create_and_ask), TEST(never_captures), TEST(stale), TEST(not_ready),         TEST(legacy_order),
+        TEST(wait_event),     TEST(destroy_busy),   TEST(many),  TEST(per_thread_stream), TEST(per_thread_symbols),
     };
     return tap_main(tests, COUNT(tests));
 }

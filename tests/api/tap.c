@@ -60,6 +60,12 @@ bool tap_genuine(void)
     return cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS && !strstr(name, "gmux");
 }
 
+bool tap_alone(void)
+{
+    int shared = 0;
+    return cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0) == CUDA_SUCCESS && !shared;
+}
+
 CUmodule tap_module(void)
 {
     if (!module)

@@ -52,6 +52,9 @@ bool tap_computes(void);
 /* True if this is NVIDIA's library. */
 bool tap_genuine(void);
 
+/* False under a daemon, where other clients' allocations show in what is free. */
+bool tap_alone(void);
+
 /* kernels.ptx; loaded once, in the context current at the first use. */
 extern const char tap_ptx[];
 CUmodule tap_module(void);
