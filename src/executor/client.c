@@ -38,10 +38,13 @@ static bool may_spin(struct exe_client *c)
 
 static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
-    bool spin = was_active && may_spin(c);
-    tp_ring_wait(&c->ring, bell, spin ? SPIN_NS : 0, spin ? 0 : IDLE_SLICE_MS);
-    if (spin)
+    if (was_active && may_spin(c)) {
+        bool came = tp_ring_spin(&c->ring, bell, SPIN_NS);
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
+        if (came)
+            return;
+    }
+    tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
 }
 
 /* Takes up to a batch of records. How many, or -1 when the client has failed. */
@@ -72,6 +75,10 @@ static void *client_thread(void *arg)
     } buffer;
     uint32_t nap_ms = 1;
     bool active = false;
+    char name[16];
+
+    snprintf(name, sizeof(name), "client %u", c->pid);
+    pthread_setname_np(pthread_self(), name);
 
     while (!atomic_load_explicit(&c->stop, memory_order_acquire) &&
            !atomic_load_explicit(&c->failed, memory_order_acquire)) {
@@ -97,7 +104,7 @@ static void *client_thread(void *arg)
         if (atomic_load_explicit(&c->stop, memory_order_acquire))
             break;
         wait_for_work(c, bell, active);
-        active = active && tp_ring_pending(&c->ring);
+        active = false;
     }
     return NULL;
 }

@@ -172,18 +172,21 @@ static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint32_t slice_ms, b
     atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
 }
 
-void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t spin_ns, uint32_t slice_ms)
+bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns)
 {
-    if (spin_ns) {
-        uint64_t end = gm_now_ns() + spin_ns;
-        do {
-            for (int i = 0; i < 16; i++) {
-                if (tp_ring_pending(r) || tp_ring_bell(r) != bell)
-                    return;
-                gm_cpu_relax();
-            }
-        } while (gm_now_ns() < end);
-    }
+    uint64_t end = gm_now_ns() + spin_ns;
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (tp_ring_pending(r) || tp_ring_bell(r) != bell)
+                return true;
+            gm_cpu_relax();
+        }
+    } while (gm_now_ns() < end);
+    return false;
+}
+
+void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
+{
     sleep_on_bell(r, bell, slice_ms, true);
 }
 

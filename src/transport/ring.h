@@ -54,9 +54,10 @@ bool tp_ring_pending(struct tp_ring *r);
 /* Consumer: where the bell stands. Read it, then look at whatever a kick announces (gates, orders to stop), then pass
  * it to tp_ring_wait(): a kick in between is not lost. */
 uint32_t tp_ring_bell(const struct tp_ring *r);
-/* Consumer: spins and then sleeps until a record is there or the bell has moved on from `bell`. Returns after at most
- * one slice. */
-void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t spin_ns, uint32_t slice_ms);
+/* Consumer: looks for up to `spin_ns`; true once a record is there or the bell has moved on from `bell`. */
+bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns);
+/* Consumer: sleeps until then. Returns after at most one slice. */
+void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 /* Consumer: the same without looking at records: for one that cannot take more just now. */
 void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 /* Anybody: makes the consumer return from tp_ring_wait(). */

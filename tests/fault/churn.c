@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "after %u more clients: server %+lld bytes, executor %+lld bytes\n", ROUNDS,
             (long long)server_more, (long long)executor_more);
     if (!RAW_SANITIZED) { /* which keep what was freed */
-        RAW_CHECK((int64_t)server_more < 256 << 10);
+        RAW_CHECK((int64_t)server_more < 512 << 10);
         RAW_CHECK((int64_t)executor_more < 1 << 20);
     }
     check_neighbour();

@@ -205,7 +205,7 @@ static void *device_main(void *arg)
         int found = tp_ring_peek(&f->ring, buffer, sizeof(buffer));
         assert(found >= 0);
         if (found == 0) {
-            tp_ring_wait(&f->ring, bell, 0, 100);
+            tp_ring_wait(&f->ring, bell, 100);
             continue;
         }
         tp_ring_advance(&f->ring);
