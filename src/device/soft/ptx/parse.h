@@ -153,15 +153,24 @@ bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
 bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index, bool in_targets);
 
-/* operand.c */
+/* forms.c */
 bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode);
+
+/* operand.c */
 enum {
     PTX_O_WIDER = 1,  /* the register may be wider than the type */
-    PTX_O_SYMBOL = 2, /* an address of a variable is welcome */
+    PTX_O_SYMBOL = 2, /* an address of a variable is welcome, and a special register stays one (mov) */
     PTX_O_NOT = 4,    /* !%p is welcome */
 };
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
 /* The next token as a register. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
+/* The same, or (`sink`) "_": IR_NONE. */
+bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink, uint32_t *reg);
+/* [reg + 4], [variable + 4], [4]: i->address, and i->space where a variable tells it. */
+bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i);
+/* An access of `width` elements to a parameter by name stays inside of it. */
+bool ptx_check_param_access(struct ptx_parser *p, const struct ir_instr *i, const struct ptx_token *at,
+                            unsigned width);
 
 #endif

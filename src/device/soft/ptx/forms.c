@@ -1,0 +1,438 @@
+/*
+ * Operand lists: one function per form (PTX_FORM_*), which knows how many operands there are and of which types.
+ */
+#include "device/soft/ptx/parse.h"
+
+static bool add_source(struct ptx_parser *p, struct ir_instr *i, enum ir_type type, unsigned flags)
+{
+    return ptx_parse_source(p, type, flags, &i->src[i->src_count++]);
+}
+
+static bool next_source(struct ptx_parser *p, struct ir_instr *i, enum ir_type type, unsigned flags)
+{
+    return ptx_expect(p, ',') && add_source(p, i, type, flags);
+}
+
+static enum ir_type wide_type(enum ir_type type)
+{
+    switch (type) {
+    case IR_U16:
+        return IR_U32;
+    case IR_S16:
+        return IR_S32;
+    case IR_U32:
+        return IR_U64;
+    case IR_S32:
+        return IR_S64;
+    default:
+        return type;
+    }
+}
+
+static bool carry_register(struct ptx_parser *p, const struct ptx_token *at, uint32_t *reg)
+{
+    if (p->raw->carry == IR_NONE && !ptx_new_register(p, at, IR_PRED, 0, IR_NONE, &p->raw->carry))
+        return false;
+    *reg = p->raw->carry;
+    return true;
+}
+
+static bool form_plain(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    const struct ir_op_info *info = &ir_ops[i->op];
+    enum ir_type type = i->type;
+    bool wide = i->mode == IR_MUL_WIDE && (i->op == IR_OP_MUL || i->op == IR_OP_MAD);
+    enum ir_type result = wide ? wide_type(type) : info->properties & IR_P_DST32 ? IR_U32 : type;
+    i->dst_count = 1;
+    if (!ptx_parse_destination(p, result, false, false, &i->dst[0]))
+        return false;
+    for (unsigned s = 0; s < info->sources; s++) {
+        enum ir_type want = type;
+        if (wide && s == 2)
+            want = result;
+        else if (i->op == IR_OP_REDUX && s == 1)
+            want = IR_U32;
+        else if (i->op == IR_OP_PRMT || i->op == IR_OP_SHF)
+            want = IR_U32;
+        if (!next_source(p, i, want, 0))
+            return false;
+    }
+    if (info->properties & IR_P_CARRY_IN) {
+        uint32_t reg;
+        if (!carry_register(p, opcode, &reg))
+            return false;
+        i->src[i->src_count++] = ir_src_reg(reg);
+    }
+    return !(i->flags & IR_F_CARRY_OUT) || carry_register(p, opcode, &i->dst_pred);
+}
+
+/* dp4a, dp2a */
+static bool form_plain2(struct ptx_parser *p, struct ir_instr *i)
+{
+    bool is_signed = ir_type_is_signed(i->type) || ir_type_is_signed(i->type2);
+    i->dst_count = 1;
+    return ptx_parse_destination(p, IR_U32, false, false, &i->dst[0]) && next_source(p, i, i->type, 0) &&
+           next_source(p, i, i->type2, 0) && next_source(p, i, is_signed ? IR_S32 : IR_U32, 0);
+}
+
+/* {a, b} or {a, b, c, d}; `get` reads one element into place n. */
+static bool parse_vector(struct ptx_parser *p, unsigned *count, bool (*get)(struct ptx_parser *, void *, unsigned),
+                         void *arg)
+{
+    struct ptx_token at = p->token;
+    unsigned n = 0;
+    if (!ptx_expect(p, '{'))
+        return false;
+    do {
+        if (n == 4)
+            return ptx_fail(p, -EINVAL, &p->token, "vector of over 4 elements");
+        if (!get(p, arg, n++))
+            return false;
+    } while (ptx_accept(p, ','));
+    if (!ptx_expect(p, '}'))
+        return false;
+    if (n != 2 && n != 4 && n != 1)
+        return ptx_fail(p, -EINVAL, &at, "vector of %u elements", n);
+    *count = n;
+    return true;
+}
+
+struct ptx_elements {
+    struct ir_instr *i;
+    enum ir_type type;
+    bool wider;
+};
+
+static bool get_destination(struct ptx_parser *p, void *arg, unsigned n)
+{
+    struct ptx_elements *e = arg;
+    return ptx_parse_destination(p, e->type, e->wider, true, &e->i->dst[n]);
+}
+
+static bool get_source(struct ptx_parser *p, void *arg, unsigned n)
+{
+    struct ptx_elements *e = arg;
+    return ptx_parse_source(p, e->type, e->wider ? PTX_O_WIDER : 0, &e->i->src[n]);
+}
+
+/* The type of one of `n` parts of a register of type `type`. */
+static enum ir_type part_type(enum ir_type type, unsigned n)
+{
+    switch (ir_types[type].size / n) {
+    case 1:
+        return IR_B8;
+    case 2:
+        return IR_B16;
+    default:
+        return IR_B32;
+    }
+}
+
+/* The number of elements decides their type, so it is counted ahead. */
+static unsigned count_elements(const struct ptx_parser *p)
+{
+    struct ptx_lexer ahead = p->lexer;
+    struct ptx_token t;
+    unsigned commas = 0;
+    for (unsigned tokens = 0; tokens < 16; tokens++) {
+        ptx_lexer_next(&ahead, &t);
+        if (t.kind == PTX_END || t.kind == PTX_BAD || ptx_token_is(&t, '}'))
+            break;
+        commas += ptx_token_is(&t, ',');
+    }
+    return commas >= 2 ? 4 : 2;
+}
+
+static bool form_mov_vector(struct ptx_parser *p, struct ir_instr *i, bool unpack, const struct ptx_token *opcode)
+{
+    unsigned n = count_elements(p), count = 0;
+    uint8_t size = ir_types[i->type].size;
+    if (ir_types[i->type].class == 'P' || size / n == 0 || size < 2)
+        return ptx_fail(p, -EINVAL, opcode, "'mov.%s' of a vector", ir_types[i->type].text);
+    struct ptx_elements e = { .i = i, .type = part_type(i->type, n) };
+    if (unpack) {
+        i->op = IR_OP_UNPACK;
+        if (!parse_vector(p, &count, get_destination, &e) || !next_source(p, i, i->type, 0))
+            return false;
+        i->dst_count = (uint8_t)count;
+    } else {
+        i->op = IR_OP_PACK;
+        if (!parse_vector(p, &count, get_source, &e))
+            return false;
+        i->src_count = (uint8_t)count;
+        i->dst_count = 1;
+    }
+    if (count != n)
+        return ptx_fail(p, -EINVAL, opcode, "vector of %u elements", count);
+    return true;
+}
+
+static bool form_mov(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    if (ptx_token_is(&p->token, '{'))
+        return form_mov_vector(p, i, true, opcode);
+    i->dst_count = 1;
+    if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) || !ptx_expect(p, ','))
+        return false;
+    if (ptx_token_is(&p->token, '{'))
+        return form_mov_vector(p, i, false, opcode);
+    return add_source(p, i, i->type, PTX_O_SYMBOL);
+}
+
+static bool form_load(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    unsigned width = i->dst_count, count = 1;
+    struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
+    if (width > 1) {
+        if (!parse_vector(p, &count, get_destination, &e))
+            return false;
+        if (count != width)
+            return ptx_fail(p, -EINVAL, opcode, "%u registers for a vector of %u", count, width);
+    } else if (!ptx_parse_destination(p, i->type, true, true, &i->dst[0])) {
+        return false;
+    }
+    i->dst_count = (uint8_t)count;
+    return ptx_expect(p, ',') && ptx_parse_address(p, i) && ptx_check_param_access(p, i, opcode, count);
+}
+
+static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    unsigned width = i->dst_count, count = 1;
+    struct ptx_elements e = { .i = i, .type = i->type, .wider = true };
+    i->dst_count = 0;
+    if (!ptx_parse_address(p, i) || !ptx_expect(p, ','))
+        return false;
+    if (i->space == IR_SPACE_CONST)
+        return ptx_fail(p, -EINVAL, opcode, "store to constant memory");
+    if (width > 1) {
+        if (!parse_vector(p, &count, get_source, &e))
+            return false;
+        if (count != width)
+            return ptx_fail(p, -EINVAL, opcode, "%u registers for a vector of %u", count, width);
+    } else if (!get_source(p, &e, 0)) {
+        return false;
+    }
+    i->src_count = (uint8_t)count;
+    return ptx_check_param_access(p, i, opcode, count);
+}
+
+static bool form_cvt(struct ptx_parser *p, struct ir_instr *i)
+{
+    bool pair = i->type == IR_F16X2 || i->type == IR_BF16X2;
+    i->dst_count = 1;
+    return ptx_parse_destination(p, i->type, true, false, &i->dst[0]) && next_source(p, i, i->type2, PTX_O_WIDER) &&
+           (!pair || next_source(p, i, i->type2, 0));
+}
+
+static bool form_atomic(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    if (i->op == IR_OP_ATOM) {
+        if (!ptx_parse_destination(p, i->type, false, true, &i->dst[0]) || !ptx_expect(p, ','))
+            return false;
+        i->dst_count = i->dst[0] != IR_NONE;
+    }
+    if (!ptx_parse_address(p, i))
+        return false;
+    if (i->space != IR_SPACE_GENERIC && i->space != IR_SPACE_GLOBAL && i->space != IR_SPACE_SHARED)
+        return ptx_fail(p, -EINVAL, opcode, "'%s' in this space", ir_ops[i->op].text);
+    if (!next_source(p, i, i->type, 0))
+        return false;
+    return i->mode != IR_ATOM_CAS || next_source(p, i, i->type, 0);
+}
+
+/* d|p: the second one may be missing where `required` is false. */
+static bool parse_pair(struct ptx_parser *p, struct ir_instr *i, enum ir_type type, bool required)
+{
+    i->dst_count = 1;
+    if (!ptx_parse_destination(p, type, false, true, &i->dst[0]))
+        return false;
+    if (ptx_accept(p, '|'))
+        return ptx_parse_destination(p, IR_PRED, false, true, &i->dst_pred);
+    return !required || ptx_expect(p, '|');
+}
+
+static bool form_lanes(struct ptx_parser *p, struct ir_instr *i)
+{
+    bool sync = i->flags & IR_F_SYNC;
+    switch (i->op) {
+    case IR_OP_SHFL:
+        if (!parse_pair(p, i, IR_B32, false) || !next_source(p, i, IR_B32, 0) || !next_source(p, i, IR_U32, 0) ||
+            !next_source(p, i, IR_U32, 0))
+            return false;
+        break;
+    case IR_OP_VOTE:
+        i->dst_count = 1;
+        if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) || !next_source(p, i, IR_PRED, PTX_O_NOT))
+            return false;
+        break;
+    case IR_OP_MATCH:
+        if (i->mode == IR_VOTE_ALL ? !parse_pair(p, i, IR_B32, false)
+                                   : (i->dst_count = 1, !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0])))
+            return false;
+        if (!next_source(p, i, i->type, 0))
+            return false;
+        break;
+    default: /* ELECT */
+        return parse_pair(p, i, IR_B32, true) && next_source(p, i, IR_U32, 0);
+    }
+    return !sync || next_source(p, i, IR_U32, 0);
+}
+
+static bool form_compare(struct ptx_parser *p, struct ir_instr *i)
+{
+    enum ir_type type = i->op == IR_OP_SET ? i->type2 : i->type;
+    if (i->op == IR_OP_SETP) {
+        if (!parse_pair(p, i, IR_PRED, false))
+            return false;
+    } else {
+        i->dst_count = 1;
+        if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]))
+            return false;
+    }
+    return next_source(p, i, type, 0) && next_source(p, i, type, 0) &&
+           (i->boolop == IR_BOOL_NONE || next_source(p, i, IR_PRED, PTX_O_NOT));
+}
+
+/* d, a, b ...: sources of the instruction's type, except that `tail` (a type) is what the last `n` have. */
+static bool form_tail(struct ptx_parser *p, struct ir_instr *i, enum ir_type tail, unsigned n)
+{
+    unsigned sources = ir_ops[i->op].sources;
+    i->dst_count = 1;
+    if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]))
+        return false;
+    for (unsigned s = 0; s < sources; s++) {
+        if (!next_source(p, i, s + n >= sources ? tail : i->type, 0))
+            return false;
+    }
+    return true;
+}
+
+static bool form_lop3(struct ptx_parser *p, struct ir_instr *i)
+{
+    struct ptx_token at;
+    i->dst_count = 1;
+    if (!ptx_parse_destination(p, IR_B32, false, false, &i->dst[0]))
+        return false;
+    for (unsigned s = 0; s < 3; s++)
+        if (!next_source(p, i, IR_B32, 0))
+            return false;
+    at = p->token;
+    if (!next_source(p, i, IR_U32, 0))
+        return false;
+    if (i->src[3].kind != IR_SRC_IMM || i->src[3].bits > 255)
+        return ptx_fail(p, -EINVAL, &at, "the table of 'lop3' is a constant 0 .. 255");
+    return true;
+}
+
+static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)
+{
+    bool is_red = i->mode != IR_BAR_SYNC && i->mode != IR_BAR_ARRIVE;
+    if (is_red) {
+        i->dst_count = 1;
+        if (!ptx_parse_destination(p, i->type, false, false, &i->dst[0]) || !ptx_expect(p, ','))
+            return false;
+    }
+    struct ptx_token at = p->token;
+    if (!add_source(p, i, IR_U32, 0))
+        return false;
+    if (i->src[0].kind == IR_SRC_IMM && i->src[0].bits > 15)
+        return ptx_fail(p, -EINVAL, &at, "there are 16 barriers");
+    if (!is_red) {
+        if (i->mode == IR_BAR_SYNC)
+            return !ptx_accept(p, ',') || add_source(p, i, IR_U32, 0);
+        return next_source(p, i, IR_U32, 0);
+    }
+    /* d, a, c or d, a, b, c: what is a predicate is c. */
+    if (!ptx_expect(p, ','))
+        return false;
+    struct ptx_name name;
+    bool is_pred =
+        ptx_token_is(&p->token, '!') || (p->token.kind == PTX_IDENT && ptx_lookup(p, &p->token, &name) &&
+                                         name.kind == PTX_NAME_REG && p->raw->regs[name.index].type == IR_PRED);
+    if (!is_pred && (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',')))
+        return false;
+    return add_source(p, i, IR_PRED, PTX_O_NOT);
+}
+
+static bool form_branch(struct ptx_parser *p, struct ir_instr *i)
+{
+    struct ptx_token label;
+    if (i->op == IR_OP_BRA)
+        return ptx_expect_ident(p, &label, "label") && ptx_add_fixup(p, &label, p->raw->instr_count, false);
+    struct ptx_name list;
+    if (!add_source(p, i, IR_U32, 0) || !ptx_expect(p, ',') || !ptx_expect_ident(p, &label, "list of targets"))
+        return false;
+    if (!ptx_lookup(p, &label, &list) || list.kind != PTX_NAME_LIST)
+        return ptx_fail(p, -EINVAL, &label, "'%.*s' is no .branchtargets", PTX_TEXT(&label));
+    i->target = list.index;
+    return true;
+}
+
+bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode)
+{
+    if (i->op == IR_OP_BARWARP) /* was "bar" until its modifiers were read */
+        return add_source(p, i, IR_U32, 0);
+    switch ((enum ptx_form)ptx_grammar[i->op].form) {
+    case PTX_FORM_BARE:
+        return true;
+    case PTX_FORM_PLAIN:
+        return form_plain(p, i, opcode);
+    case PTX_FORM_PLAIN2:
+        return form_plain2(p, i);
+    case PTX_FORM_NODST:
+        return add_source(p, i, i->type, 0);
+    case PTX_FORM_MOV:
+        return form_mov(p, i, opcode);
+    case PTX_FORM_LD:
+        return form_load(p, i, opcode);
+    case PTX_FORM_ST:
+        return form_store(p, i, opcode);
+    case PTX_FORM_CVT:
+        return form_cvt(p, i);
+    case PTX_FORM_CVTA:
+        i->dst_count = 1;
+        return ptx_parse_destination(p, i->type, false, false, &i->dst[0]) &&
+               next_source(p, i, i->type, PTX_O_SYMBOL);
+    case PTX_FORM_ISSPACEP:
+        i->dst_count = 1;
+        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) && next_source(p, i, IR_U64, 0);
+    case PTX_FORM_ADDRESS_ONLY:
+        return ptx_parse_address(p, i);
+    case PTX_FORM_SHIFT:
+        return form_tail(p, i, IR_U32, 1);
+    case PTX_FORM_BITFIELD:
+        return form_tail(p, i, IR_U32, 2);
+    case PTX_FORM_SELP:
+        return form_tail(p, i, IR_PRED, 1);
+    case PTX_FORM_SLCT:
+        return form_tail(p, i, i->type2, 1);
+    case PTX_FORM_LOP3:
+        return form_lop3(p, i);
+    case PTX_FORM_SETP:
+    case PTX_FORM_SET:
+        return form_compare(p, i);
+    case PTX_FORM_TESTP:
+        i->dst_count = 1;
+        return ptx_parse_destination(p, IR_PRED, false, false, &i->dst[0]) && next_source(p, i, i->type, 0);
+    case PTX_FORM_BRA:
+    case PTX_FORM_BRX:
+        return form_branch(p, i);
+    case PTX_FORM_CALL:
+        return ptx_parse_call(p, i);
+    case PTX_FORM_PMEVENT:
+        return add_source(p, i, IR_U32, 0);
+    case PTX_FORM_BAR:
+        return form_barrier(p, i);
+    case PTX_FORM_ATOM:
+    case PTX_FORM_RED:
+        return form_atomic(p, i, opcode);
+    case PTX_FORM_SHFL:
+    case PTX_FORM_VOTE:
+    case PTX_FORM_MATCH:
+    case PTX_FORM_ELECT:
+        return form_lanes(p, i);
+    case PTX_FORM_INTERNAL:
+        break;
+    }
+    return ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported", PTX_TEXT(opcode));
+}
