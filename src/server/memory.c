@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/result.h"
 #include "server/server.h"
@@ -72,8 +73,10 @@ static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
 {
     gm_list_remove(&m->link);
     srv_charge_release(&m->charge);
-    if (m->block)
+    if (m->block) {
+        h->mapped -= m->block->size;
         srv_ranges_free(&h->pages, m->block);
+    }
     free(m);
 }
 
@@ -87,6 +90,12 @@ void srv_heap_finish(struct srv_heap *h)
         mapping_destroy(h, m);
     srv_ranges_finish(&h->small);
     srv_ranges_finish(&h->pages);
+}
+
+bool srv_heap_is_overdrawn(const struct srv_heap *h)
+{
+    struct stat st;
+    return h->session && fstat(h->fd, &st) == 0 && (uint64_t)st.st_blocks * 512 > 2 * h->mapped + SRV_OVERDRAFT;
 }
 
 static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
@@ -128,6 +137,7 @@ static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uin
         return NULL;
     }
     m->block->user = m;
+    h->mapped += m->block->size;
     gm_list_append(&h->mappings, &m->link);
     return m;
 }

@@ -14,6 +14,7 @@
 #define SRV_GRANULE   512u /* of small allocations, and their alignment */
 #define SRV_SLAB      (2u << 20)
 #define SRV_SMALL_MAX (256u << 10) /* the largest one that is cut from a slab */
+#define SRV_OVERDRAFT (64u << 20)  /* pages that may be there without being allocated: huge ones, ones being freed */
 #define SRV_ALIGN_MAX (1u << 30)
 
 struct srv_session;
@@ -48,6 +49,7 @@ struct srv_heap {
     struct srv_ranges small;
     struct gm_list mappings;
     struct gm_list allocations;
+    uint64_t mapped;      /* bytes of all mappings */
     unsigned empty_slabs; /* kept for the next small allocation: at most one */
 };
 
@@ -61,6 +63,8 @@ GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint6
 GM_MUST_CHECK int srv_heap_move(struct srv_heap *h, uint64_t base);
 /* Frees everything in it. Nothing is in the works any more. */
 void srv_heap_finish(struct srv_heap *h);
+/* True if the client has touched far more of the area than it was given: it maps the whole of it and can. */
+bool srv_heap_is_overdrawn(const struct srv_heap *h);
 /* Tells a new executor about what is mapped. */
 void srv_heap_replay(struct srv_heap *h);
 

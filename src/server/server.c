@@ -23,6 +23,8 @@
 /* Its socket, session memory and two areas; answers on their way. */
 #define SESSION_DESCRIPTORS 8u
 
+#define AUDIT_MS 2000u
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
 struct wire_enc srv_encoder(struct srv_server *s)
@@ -52,6 +54,28 @@ void srv_say(struct srv_server *s, const char *fmt, ...)
     wire_enc_init(&e, packet, sizeof(packet));
     wire_pack_link_log(&e, 0, &m);
     srv_peer_send(&s->link, &e, NULL, 0);
+}
+
+/* A client can write to all of its areas, allocated or not. The pages that this makes are its own user's, but the limit
+ * is to mean something. */
+static void on_audit(uv_timer_t *timer)
+{
+    struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, audit);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase != SRV_DRAINING &&
+            (srv_heap_is_overdrawn(&c->heaps[0]) || srv_heap_is_overdrawn(&c->heaps[1]))) {
+            srv_say(s, "Dropping client {PID: %u, Context ID: 0} of user %u: it uses memory it was not given", c->pid,
+                    c->uid);
+            srv_session_drop(c);
+        }
+    if (gm_list_empty(&s->sessions))
+        uv_timer_stop(timer);
+}
+
+void srv_server_watch(struct srv_server *s)
+{
+    if (!uv_is_active((uv_handle_t *)&s->audit))
+        uv_timer_start(&s->audit, on_audit, AUDIT_MS, AUDIT_MS);
 }
 
 static void on_terminate(uv_signal_t *handle, int number)
@@ -111,6 +135,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     uv_signal_init(&s->loop, &s->dump);
     uv_signal_start(&s->dump, on_dump, SIGUSR1);
     uv_unref((uv_handle_t *)&s->dump);
+    uv_timer_init(&s->loop, &s->audit);
+    uv_unref((uv_handle_t *)&s->audit);
     signal(SIGPIPE, SIG_IGN);
     srv_executor_init(&s->executor, s);
     return 0;
@@ -157,6 +183,7 @@ void srv_server_check_end(struct srv_server *s)
     srv_executor_close(&s->executor);
     uv_close((uv_handle_t *)&s->terminate, NULL);
     uv_close((uv_handle_t *)&s->dump, NULL);
+    uv_close((uv_handle_t *)&s->audit, NULL);
 }
 
 void srv_server_stop(struct srv_server *s, bool force)

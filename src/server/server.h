@@ -118,6 +118,7 @@ struct srv_server {
     uv_loop_t loop;
     uv_signal_t terminate;
     uv_signal_t dump;
+    uv_timer_t audit;        /* runs while there are sessions */
     const char *device_name; /* of the back end */
     bool private_mode;       /* one client, no control daemon */
     bool stopping;           /* ends with the last session */
@@ -159,6 +160,8 @@ void srv_server_ready(struct srv_server *s);
 void srv_server_failed(struct srv_server *s, int result, const char *reason);
 /* A session is gone: ends the server if that was what it waited for. */
 void srv_server_check_end(struct srv_server *s);
+/* There is a session to watch. */
+void srv_server_watch(struct srv_server *s);
 /* Lets go of all sessions and ends. */
 void srv_server_stop(struct srv_server *s, bool force);
 /* Clears an encoder on the server's packet buffer. */

@@ -136,6 +136,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     }
     gm_list_append(&s->sessions, &c->link);
     s->sessions_count++;
+    srv_server_watch(s);
     srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
     if (s->sessions_count > s->sessions_max) {
         srv_say(s, "Failed to accept new client. Maximum number of clients (%u) reached.", s->sessions_max);

@@ -328,6 +328,19 @@ static void too_much(void)
     check_neighbour();
 }
 
+/* Writes to its window without having allocated anything. */
+static void memory_that_it_was_not_given(void)
+{
+    static struct raw_client c;
+    open_client(&c);
+    for (uint64_t at = 0; at < 96u << 20; at += 4096)
+        c.device[at] = 1;
+    RAW_CHECK(!raw_client_receive(&c));
+    RAW_CHECK(raw_server_says(&server, "it uses memory it was not given"));
+    raw_client_close(&c);
+    check_neighbour();
+}
+
 int main(void)
 {
     raw_server_start(&server, "null");
@@ -348,6 +361,7 @@ int main(void)
     bad_images();
     changed_header();
     too_much();
+    memory_that_it_was_not_given();
 
     raw_server_settle(&server, 1);
     RAW_CHECK(raw_server_executor(&server) == executor);

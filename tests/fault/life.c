@@ -209,6 +209,33 @@ static void private_server(void)
     close(a.fd);
 }
 
+/* One line with the cause, after a few tries. */
+static void an_executor_that_does_not_start(void)
+{
+    char dir[] = "/tmp/gmux-life-XXXXXX";
+    char path[64];
+    static struct tp_packet packet;
+    struct wire_session_failed m;
+    RAW_CHECK(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof(path), "%s/gmux-executor", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    RAW_CHECK(fd >= 0 && write(fd, "#!/bin/sh\nexit 3\n", 17) == 17);
+    close(fd);
+    setenv("GMUX_LIBEXECDIR", dir, 1);
+    start_private("null", &a.fd);
+    say_hello(a.fd, WIRE_VERSION);
+    a.packet = &packet;
+    RAW_CHECK(raw_client_receive(&a));
+    RAW_CHECK(packet.header.type == WIRE_SESSION_FAILED);
+    wire_get_session_failed(&packet.body, &m);
+    RAW_CHECK(m.result == 805 && strstr(m.reason, "exited with status 3"));
+    RAW_CHECK(!raw_client_receive(&a));
+    close(a.fd);
+    unsetenv("GMUX_LIBEXECDIR");
+    unlink(path);
+    rmdir(dir);
+}
+
 int main(void)
 {
     raw_server_start(&server, "null");
@@ -218,5 +245,6 @@ int main(void)
     forced_shutdown_does_not();
     daemon_goes();
     private_server();
+    an_executor_that_does_not_start();
     return 0;
 }
