@@ -20,8 +20,8 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 static struct gm_log_topic print_topic = GM_LOG_TOPIC("print");
 
 #define LOCAL_MOST    (256ull << 20) /* local memory of a block */
-#define SCRATCH_ALIGN 64u
-#define PARAM_SLACK   64u /* vector loads may read behind the last parameter */
+#define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
+#define PARAM_SLACK   64u            /* vector loads may read behind the last parameter */
 
 /* The op comes first: the queue knows the launch as that. */
 struct launch {
