@@ -1,3 +1,8 @@
+/*
+ * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: whoever set up a
+ * daemon wants it used. A connection that stands and then fails is an error (805 or what the daemon says), never a
+ * reason to run without limits. Nobody listening is no error at all.
+ */
 #include "client/attach.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+/*
+ * The harness: TAP lines, checks that leave a test by longjmp, and the PTX text as part of the program, so that a binary
+ * can be carried to another machine alone.
+ */
 #include "tap.h"
 
 #include <setjmp.h>

@@ -1,3 +1,6 @@
+/*
+ * The fake server's socket thread and its device thread. Nothing here is careful: it is the client that is tested.
+ */
 #include "fake.h"
 
 #include <assert.h>

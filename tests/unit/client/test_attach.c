@@ -204,3 +204,56 @@ Test(attach, address_out_of_the_window)
     cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
     cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
 }
+
+/* No daemon, and a genuine driver. */
+static void with_stand_in(void)
+{
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
+    setenv("GMUX_LIBEXECDIR", "/nonexistent", 1);
+    const char *path = getenv("STAND_IN");
+    if (!path)
+        cr_skip_test("STAND_IN names no library");
+    setenv("GMUX_GENUINE_LIBCUDA", path, 1);
+}
+
+Test(attach, passes_through)
+{
+    int version = 0, n = 0;
+    CUdeviceptr p;
+    with_stand_in();
+    cr_assert_eq(cuDriverGetVersion(&version), CUDA_SUCCESS);
+    cr_assert_eq(version, 12345, "already before cuInit");
+    cr_assert_eq(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+    cr_assert_eq(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(cuDeviceGetCount(&n), CUDA_SUCCESS);
+    cr_assert_eq(n, 77);
+    cr_assert_eq(cuMemAlloc_v2(&p, 1), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
+}
+
+/* A driver without a device is as good as none; any other of its errors is the program's to see. */
+Test(attach, genuine_without_device)
+{
+    with_stand_in();
+    setenv("STAND_IN_INIT", "100", 1);
+    cr_assert_eq(cuInit(0), CUDA_ERROR_NO_DEVICE, "no private server either");
+}
+
+Test(attach, genuine_that_fails)
+{
+    with_stand_in();
+    setenv("STAND_IN_INIT", "803", 1);
+    cr_assert_eq(cuInit(0), CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+}
+
+/* The daemon comes first. */
+Test(attach, daemon_before_genuine)
+{
+    int n = 0;
+    fake_start(&fake, fake_serve_well, NULL);
+    setenv("GMUX_GENUINE_LIBCUDA", getenv("STAND_IN") ? getenv("STAND_IN") : "none", 1);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(cuDeviceGetCount(&n), CUDA_SUCCESS);
+    cr_assert_eq(n, 1);
+}
