@@ -365,8 +365,8 @@ int main(void)
 
     raw_server_settle(&server, 1);
     RAW_CHECK(raw_server_executor(&server) == executor);
-    RAW_CHECK(raw_descriptors(server.pid) == descriptors);
-    RAW_CHECK(raw_descriptors(executor) == executors);
+    raw_expect_descriptors(server.pid, descriptors);
+    raw_expect_descriptors(executor, executors);
     check_neighbour();
     raw_client_close(&neighbour);
     raw_server_drain(&server);

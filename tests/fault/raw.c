@@ -215,6 +215,17 @@ unsigned raw_descriptors(pid_t pid)
     return n;
 }
 
+void raw_expect_descriptors(pid_t pid, unsigned count)
+{
+    uint64_t end = gm_now_ns() + 10 * GM_NS_PER_S;
+    unsigned now;
+    while ((now = raw_descriptors(pid)) != count)
+        if (gm_now_ns() > end) {
+            fprintf(stderr, "process %d had %u descriptors and has %u\n", (int)pid, count, now);
+            abort();
+        }
+}
+
 bool raw_process_is_gone(pid_t pid)
 {
     char path[64];
