@@ -116,9 +116,10 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
 }
 
 /* i1: the 32 accesses that start at `address` are all in place, so that the vector form may be used. */
-static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address)
+static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address,
+                                       uint64_t stride)
 {
-    LLVMValueRef span = c64(g, (uint64_t)x->size * (JIT_LANES - 1)), from = address, bad;
+    LLVMValueRef span = c64(g, stride * (JIT_LANES - 1)), from = address, bad;
     if (g->i->space == IR_SPACE_SHARED) {
         LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
         from = jit_low32(g, address);
@@ -156,7 +157,7 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
         good = is_regular(g, jit_address(g, true), info->address_stride, &address);
     else
         address = jit_address(g, false);
-    LLVMValueRef placed = contiguous_is_good(g, x, address);
+    LLVMValueRef placed = contiguous_is_good(g, x, address, x->size);
     good = good ? LLVMBuildAnd(g->b, good, placed, "") : placed;
     if (full) {
         LLVMValueRef all = LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), "");
@@ -193,6 +194,80 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), ""), fast, slow);
     jit_position(g, fast);
     emit_contiguous_form(g, x, p, true);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, slow);
+    emit_vector_form(g, x);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
+/* --- lanes at a stride of several elements: structures --- */
+
+#define STRIDE_MAX 32 /* bytes: 32 of them fit behind the end of shared memory */
+
+/* Whether the access is worth taking the lanes' whole structures: these are aligned pieces of a power of two, so that
+ * they lie in pages that the lanes access anyway. Only shared memory, which no other thread sees, is written so. */
+static bool is_structure(const struct jit_gen *g, const struct access *x)
+{
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    int64_t stride = info->address_stride;
+    if (info->address != IR_AFFINE || stride <= (int64_t)x->size || stride > STRIDE_MAX ||
+        !gm_is_pow2((uint64_t)stride) || stride / x->esize > 8 ||
+        (uint64_t)g->i->address.displacement % x->size != 0)
+        return false;
+    if (g->i->space == IR_SPACE_SHARED)
+        return !info->address_may_wrap;
+    return !x->store && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST);
+}
+
+/* `offset`: of the access in its structure. */
+static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValueRef p, unsigned n, unsigned offset)
+{
+    LLVMTypeRef wide = LLVMVectorType(x->element, JIT_LANES * n);
+    LLVMValueRef all = LLVMBuildLoad2(g->b, wide, p, "");
+    unsigned from = offset / x->esize;
+    int order[JIT_LANES * 8];
+    LLVMSetAlignment(all, x->esize);
+    for (unsigned k = 0; k < x->count; k++) {
+        if (!x->store) {
+            for (unsigned l = 0; l < JIT_LANES; l++)
+                order[l] = (int)(l * n + from + k);
+            LLVMBuildStore(g->b, jit_shuffle(g, all, LLVMGetPoison(wide), order, JIT_LANES), x->value[k]);
+            continue;
+        }
+        for (unsigned j = 0; j < JIT_LANES * n; j++)
+            order[j] = j < JIT_LANES ? (int)j : -1;
+        LLVMValueRef v = jit_shuffle(g, x->value[k], LLVMGetPoison(jit_vec(x->element)), order, JIT_LANES * n);
+        for (unsigned j = 0; j < JIT_LANES * n; j++)
+            order[j] = (int)(j % n == from + k ? JIT_LANES * n + j / n : j);
+        all = jit_shuffle(g, all, v, order, JIT_LANES * n);
+    }
+    if (x->store)
+        LLVMSetAlignment(LLVMBuildStore(g->b, all, p), x->esize);
+}
+
+static void emit_structure_form(struct jit_gen *g, struct access *x)
+{
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    uint64_t stride = (uint64_t)info->address_stride, offset = (uint64_t)g->i->address.displacement & (stride - 1);
+    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMValueRef good = LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), ""), address;
+    if (info->address_may_wrap)
+        good = LLVMBuildAnd(g->b, good, is_regular(g, jit_address(g, true), (int64_t)stride, &address), "");
+    else
+        address = jit_address(g, false);
+    LLVMValueRef place = LLVMBuildAnd(g->b, address, c64(g, stride - 1), "");
+    good = LLVMBuildAnd(g->b, good, LLVMBuildICmp(g->b, LLVMIntEQ, place, c64(g, offset), ""), "");
+    if (g->i->space != IR_SPACE_SHARED)
+        good = LLVMBuildAnd(g->b, good, contiguous_is_good(g, x, address, stride), "");
+    LLVMBuildCondBr(g->b, good, fast, slow);
+    jit_position(g, fast);
+    LLVMValueRef p = LLVMBuildAnd(g->b, address, c64(g, ~(stride - 1)), "");
+    if (g->i->space == IR_SPACE_SHARED)
+        p = jit_shared_pointer(g, jit_low32(g, p), (unsigned)stride);
+    else
+        p = LLVMBuildIntToPtr(g->b, p, g->ptr, "");
+    emit_whole_structures(g, x, p, (unsigned)stride / x->esize, (unsigned)offset);
     LLVMBuildBr(g->b, join);
     jit_position(g, slow);
     emit_vector_form(g, x);
@@ -255,6 +330,8 @@ static void emit_forms(struct jit_gen *g, struct access *x)
     else if (affine && (g->i->space == IR_SPACE_GLOBAL || g->i->space == IR_SPACE_CONST ||
                         g->i->space == IR_SPACE_SHARED || g->i->space == IR_SPACE_GENERIC))
         emit_affine_form(g, x);
+    else if (is_structure(g, x))
+        emit_structure_form(g, x);
     else
         emit_vector_form(g, x);
 }

@@ -518,7 +518,7 @@ LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVM
 
 LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count)
 {
-    LLVMValueRef index[JIT_LANES * 4];
+    LLVMValueRef index[JIT_LANES * 8];
     for (unsigned i = 0; i < count; i++)
         index[i] = lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
     return LLVMBuildShuffleVector(g->b, a, c, LLVMConstVector(index, count), "");

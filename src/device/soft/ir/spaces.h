@@ -33,8 +33,8 @@
 #define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
 #define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
 
-#define SOFT_SHARED_MIN   64u  /* least bytes behind soft_block.shared, whatever the kernel declares */
-#define SOFT_SHARED_GUARD 512u /* and behind these: 32 lanes of the longest access */
+#define SOFT_SHARED_MIN   64u   /* least bytes behind soft_block.shared, whatever the kernel declares */
+#define SOFT_SHARED_GUARD 1024u /* and behind these: 32 lanes at the longest stride that is accessed as a whole */
 
 static inline bool soft_address_is_shared(uint64_t generic)
 {

@@ -287,11 +287,11 @@ int loader_cache_put(struct loader_cache *c, const void *key, size_t key_size, c
     char name[LOADER_CACHE_NAME_SIZE];
     char temporary[64];
     struct file_header h = { .key_size = key_size, .object_size = size };
-    XXH128_hash_t check = checksum(key, key_size, object, size);
     uint64_t total = sizeof(h) + key_size + size;
 
     if (total > c->max_bytes / 4)
         return -E2BIG;
+    XXH128_hash_t check = checksum(key, key_size, object, size);
     memcpy(h.magic, file_magic, sizeof(h.magic));
     h.check_low = check.low64;
     h.check_high = check.high64;
