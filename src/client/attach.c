@@ -172,7 +172,10 @@ static int attach_locked(unsigned flags)
     int fd = rt_daemon_connect();
     if (fd >= 0)
         return open_session(fd, false);
-    gm_debug(&topic, "no daemon: %s", strerror(-fd));
+    if (fd == -ENOENT || fd == -ECONNREFUSED)
+        gm_debug(&topic, "no daemon");
+    else
+        gm_warn(&topic, "the daemon cannot be reached: %s; going on without", strerror(-fd));
 
     int r = pass_through(flags, why, sizeof(why));
     if (r != CUDA_ERROR_NO_DEVICE)
