@@ -2,12 +2,12 @@
  * Runs PTX cases on the software device and prints TAP. With --tier=both each case runs in both tiers and their outputs
  * must be equal bit for bit as well, unless the case has a tolerance.
  */
-#include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "paths.h"
 #include "soft.h"
 
 static unsigned number;
@@ -64,47 +64,6 @@ static void run_case(struct soft_bench *s, const char *path, bool interp, bool j
     ptx_case_destroy(c);
 }
 
-/* The paths to run: those given, directories replaced by the cases in them. */
-struct paths {
-    char **at;
-    size_t count, room;
-};
-
-static void paths_add(struct paths *p, const char *path)
-{
-    if (p->count == p->room) {
-        p->room = p->room ? 2 * p->room : 64;
-        p->at = realloc(p->at, p->room * sizeof(*p->at));
-    }
-    if (!p->at || !(p->at[p->count++] = strdup(path)))
-        abort();
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void paths_add_argument(struct paths *p, const char *path)
-{
-    DIR *d = opendir(path);
-    size_t first = p->count;
-    if (!d) {
-        paths_add(p, path);
-        return;
-    }
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        char full[4096];
-        const char *dot = strrchr(e->d_name, '.');
-        if (!dot || strcmp(dot, ".ptx") != 0)
-            continue;
-        snprintf(full, sizeof(full), "%s/%s", path, e->d_name);
-        paths_add(p, full);
-    }
-    closedir(d);
-    qsort(p->at + first, p->count - first, sizeof(*p->at), by_name);
-}
-
 int main(int argc, char **argv)
 {
     static const struct option options[] = { { "tier", required_argument, NULL, 't' }, { NULL, 0, NULL, 0 } };
@@ -129,15 +88,13 @@ int main(int argc, char **argv)
         }
         jit = false;
     }
-    struct paths paths = { 0 };
+    struct ptx_paths paths = { 0 };
     for (int k = optind; k < argc; k++)
-        paths_add_argument(&paths, argv[k]);
+        ptx_paths_add(&paths, argv[k]);
     printf("1..%zu\n", paths.count * (unsigned)(interp + jit));
-    for (size_t k = 0; k < paths.count; k++) {
+    for (size_t k = 0; k < paths.count; k++)
         run_case(s, paths.at[k], interp, jit);
-        free(paths.at[k]);
-    }
-    free(paths.at);
+    ptx_paths_finish(&paths);
     soft_bench_destroy(s);
     return failed != 0;
 }

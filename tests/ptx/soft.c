@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/interp.h"
@@ -19,6 +20,7 @@
 
 #define WINDOW_BYTES (64u << 20)
 #define PARAMS_MAX   32764
+#define LAUNCH_MAX_S 5 /* a block that runs longer is taken for endless */
 
 struct soft_bench {
     uint8_t *mapping;
@@ -225,17 +227,23 @@ static enum ptx_fault fault_of(int outcome)
 
 static enum ptx_fault run_guarded(const struct soft_code *code, struct soft_block *b)
 {
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old[3];
-    const int signals[3] = { SIGSEGV, SIGBUS, SIGFPE };
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old[4];
+    const int signals[4] = { SIGSEGV, SIGBUS, SIGFPE, SIGALRM };
+    const struct itimerval limit = { .it_value = { .tv_sec = LAUNCH_MAX_S } }, none = { 0 };
     volatile enum ptx_fault fault = PTX_FAULT_ADDRESS;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         sigaction(signals[k], &action, &old[k]);
-    if (sigsetjmp(escape, 0) == 0) {
+    setitimer(ITIMER_REAL, &limit, NULL);
+    int number = sigsetjmp(escape, 0);
+    if (number == 0) {
         escape_set = 1;
         fault = fault_of(code->run_block(code, b));
+    } else if (number == SIGALRM) {
+        fault = PTX_FAULT_ENDLESS;
     }
     escape_set = 0;
-    for (int k = 0; k < 3; k++)
+    setitimer(ITIMER_REAL, &none, NULL);
+    for (int k = 0; k < 4; k++)
         sigaction(signals[k], &old[k], NULL);
     return fault;
 }
@@ -278,7 +286,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .shared_mask = reserved - 1,
         .local = area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull),
         .local_stride = local_stride,
-        .save = area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) + ((local_stride * warps * 32 + 127) & ~127ull),
+        .save =
+            area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) + ((local_stride * warps * 32 + 127) & ~127ull),
         .save_stride = save_stride,
         .window_base = (uint64_t)(uintptr_t)s->window,
         .window_mask = WINDOW_BYTES - 1,

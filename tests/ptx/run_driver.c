@@ -1,0 +1,182 @@
+/*
+ * Runs PTX cases through the CUDA driver API of whatever libcuda.so.1 the loader finds: a genuine one, which makes this
+ * the check of the cases themselves, or this project's. Prints TAP.
+ *
+ * The few entry points are declared here and looked up by name, so that neither headers nor a library are needed to
+ * build it. A case that ends in a fault spoils the context; it gets a new one.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "case.h"
+#include "paths.h"
+
+typedef int cu_result;
+typedef unsigned long long cu_pointer;
+
+static struct {
+    cu_result (*init)(unsigned);
+    cu_result (*device_get)(int *, int);
+    cu_result (*ctx_create)(void **, unsigned, int);
+    cu_result (*ctx_destroy)(void *);
+    cu_result (*ctx_synchronize)(void);
+    cu_result (*module_load)(void **, const void *, unsigned, int *, void **);
+    cu_result (*module_unload)(void *);
+    cu_result (*function)(void **, void *, const char *);
+    cu_result (*alloc)(cu_pointer *, size_t);
+    cu_result (*release)(cu_pointer);
+    cu_result (*to_device)(cu_pointer, const void *, size_t);
+    cu_result (*from_device)(void *, cu_pointer, size_t);
+    cu_result (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                        void **);
+} cu;
+
+static void *library;
+
+static void find(void *entry, const char *name)
+{
+    void *address = dlsym(library, name);
+    if (!address) {
+        printf("Bail out! no %s\n", name);
+        exit(1);
+    }
+    memcpy(entry, &address, sizeof(address));
+}
+
+static void load_driver(void)
+{
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library) {
+        printf("1..0 # SKIP %s\n", dlerror());
+        exit(0);
+    }
+    find(&cu.init, "cuInit");
+    find(&cu.device_get, "cuDeviceGet");
+    find(&cu.ctx_create, "cuCtxCreate_v2");
+    find(&cu.ctx_destroy, "cuCtxDestroy_v2");
+    find(&cu.ctx_synchronize, "cuCtxSynchronize");
+    find(&cu.module_load, "cuModuleLoadDataEx");
+    find(&cu.module_unload, "cuModuleUnload");
+    find(&cu.function, "cuModuleGetFunction");
+    find(&cu.alloc, "cuMemAlloc_v2");
+    find(&cu.release, "cuMemFree_v2");
+    find(&cu.to_device, "cuMemcpyHtoD_v2");
+    find(&cu.from_device, "cuMemcpyDtoH_v2");
+    find(&cu.launch, "cuLaunchKernel");
+}
+
+/* CUresult of a finished launch. What trap and misaligned accesses give is told apart by the driver, too. */
+static enum ptx_fault fault_of(cu_result r)
+{
+    switch (r) {
+    case 0:
+        return PTX_FAULT_NONE;
+    case 700:
+        return PTX_FAULT_ADDRESS;
+    case 710:
+        return PTX_FAULT_ASSERT;
+    case 716:
+        return PTX_FAULT_MISALIGNED;
+    case 719:
+        return PTX_FAULT_TRAP;
+    default:
+        return PTX_FAULT_OTHER;
+    }
+}
+
+static bool run(struct ptx_case *c, enum ptx_fault *fault, char *why, size_t why_size)
+{
+    cu_pointer buffers[PTX_ARGS_MAX] = { 0 };
+    void *params[PTX_ARGS_MAX], *module, *function;
+    cu_result r = cu.module_load(&module, c->text, 0, NULL, NULL);
+    if (r != 0 || (r = cu.function(&function, module, c->kernel)) != 0) {
+        snprintf(why, why_size, "module: error %d", r);
+        return false;
+    }
+    ptx_case_reset(c);
+    for (size_t k = 0; k < c->arg_count && r == 0; k++) {
+        struct ptx_arg *a = &c->args[k];
+        params[k] = a->is_value ? (void *)a->data : (void *)&buffers[k];
+        if (!a->is_value && (r = cu.alloc(&buffers[k], a->bytes)) == 0)
+            r = cu.to_device(buffers[k], a->data, a->bytes);
+    }
+    if (r == 0)
+        r = cu.launch(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
+                      NULL, params, NULL);
+    if (r != 0) {
+        snprintf(why, why_size, "launch: error %d", r);
+        return false;
+    }
+    *fault = fault_of(cu.ctx_synchronize());
+    for (size_t k = 0; k < c->arg_count && *fault == PTX_FAULT_NONE; k++) {
+        if (c->args[k].is_value)
+            continue;
+        cu.from_device(c->args[k].data, buffers[k], c->args[k].bytes);
+        cu.release(buffers[k]);
+    }
+    if (*fault == PTX_FAULT_NONE)
+        cu.module_unload(module);
+    else if (*fault == PTX_FAULT_ASSERT)
+        for (size_t k = 0; k < c->arg_count; k++) /* lost with the context */
+            c->args[k].is_checked = false;
+    return true;
+}
+
+static bool run_file(const char *path, unsigned number, int device, void **context)
+{
+    char why[512] = "";
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    struct ptx_case *c = ptx_case_load(path, why, sizeof(why));
+    enum ptx_fault fault = PTX_FAULT_NONE;
+    bool ok = c != NULL;
+    if (c && c->only_soft) {
+        printf("ok %u - %s # SKIP only on the software device\n", number, name);
+        ptx_case_destroy(c);
+        return true;
+    }
+    if (c) {
+        ok = run(c, &fault, why, sizeof(why));
+        c->print[0] = c->printed[0] = 0; /* goes to standard output there */
+        ok = ok && ptx_case_check(c, fault, why, sizeof(why));
+        if (fault != PTX_FAULT_NONE) {
+            cu.ctx_destroy(*context);
+            ok = cu.ctx_create(context, 0, device) == 0 && ok;
+        }
+    }
+    printf("%sok %u - %s\n", ok ? "" : "not ", number, name);
+    if (!ok)
+        printf("# %s\n", why);
+    fflush(stdout);
+    ptx_case_destroy(c);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    struct ptx_paths paths = { 0 };
+    int device, failed = 0;
+    void *context;
+    for (int k = 1; k < argc; k++)
+        ptx_paths_add(&paths, argv[k]);
+    if (paths.count == 0) {
+        fprintf(stderr, "usage: run_driver CASE.ptx|DIRECTORY ...\n");
+        return 2;
+    }
+    load_driver();
+    cu_result r = cu.init(0);
+    if (r == 0)
+        r = cu.device_get(&device, 0);
+    if (r == 0)
+        r = cu.ctx_create(&context, 0, device);
+    if (r != 0) {
+        printf("1..0 # SKIP no device (%d)\n", r);
+        return 0;
+    }
+    printf("1..%zu\n", paths.count);
+    for (size_t k = 0; k < paths.count; k++)
+        failed += !run_file(paths.at[k], (unsigned)k + 1, device, &context);
+    ptx_paths_finish(&paths);
+    return failed != 0;
+}
