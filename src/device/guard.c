@@ -32,12 +32,15 @@ static void restore_and_raise(int sig, const siginfo_t *info)
 }
 
 /* The thread sanitizer runs handlers late and with everything blocked: there the mask has to be put back. */
-#define SAVE_MASK 0
-#if defined(__has_feature)
+#if defined(__SANITIZE_THREAD__)
+#define SAVE_MASK 1
+#elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#undef SAVE_MASK
 #define SAVE_MASK 1
 #endif
+#endif
+#ifndef SAVE_MASK
+#define SAVE_MASK 0
 #endif
 
 static void on_signal(int sig, siginfo_t *info, void *context)

@@ -15,11 +15,11 @@
 /* Where windows lie; the thread sanitizer knows other places only. */
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define RIG_WINDOWS 0x570000000000ull
+#define RIG_WINDOWS 0x566000000000ull
 #endif
 #endif
 #if !defined(RIG_WINDOWS) && defined(__SANITIZE_THREAD__)
-#define RIG_WINDOWS 0x570000000000ull
+#define RIG_WINDOWS 0x566000000000ull
 #endif
 #ifndef RIG_WINDOWS
 #define RIG_WINDOWS 0x400000000000ull
