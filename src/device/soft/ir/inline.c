@@ -18,7 +18,7 @@ struct ir_inliner {
     uint64_t work; /* elements copied so far */
 };
 
-#define INLINE_MAX_WORK (1ull << 24)
+#define INLINE_MAX_WORK (1ull << 22)
 
 /* One call being replaced. */
 struct ir_site {

@@ -22,7 +22,7 @@ bool ir_refuse(struct ir_problem *why, int error, uint32_t line, uint32_t column
 
 /* Limits over all functions of a module together. */
 #define IR_MAX_MODULE_INSTRS (1u << 22)
-#define IR_MAX_MODULE_REGS   (1u << 24)
+#define IR_MAX_MODULE_REGS   (1u << 23)
 
 /* In ir_src.index and ir_address.symbol of raw code: not a symbol of the module but a .param variable of the
  * function, raw->temps[index & ~IR_TEMP]. */
