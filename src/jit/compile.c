@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "device/soft/ptx/ptx.h"
 #include "jit/gen.h"
+#include "jit/spin.h"
 #include "jit/target.h"
 
 /* The kernel's block size: what the job says, else what the text demands. All 0: any. */
@@ -68,7 +69,13 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
         return r == -E2BIG ? -ENOTSUP : r;
     }
     g.a = analysis;
-    r = generate(&g, dump, object, times, why, why_size);
+    uint32_t spin = jit_find_spin(g.fn, analysis);
+    if (spin) {
+        snprintf(why, why_size, "line %u: threads may wait for each other", spin);
+        r = -ENOTSUP;
+    } else {
+        r = generate(&g, dump, object, times, why, why_size);
+    }
     ir_analysis_destroy(analysis);
     return r;
 }

@@ -212,8 +212,7 @@ static bool is_structure(const struct jit_gen *g, const struct access *x)
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     int64_t stride = info->address_stride;
     if (info->address != IR_AFFINE || stride <= (int64_t)x->size || stride > STRIDE_MAX ||
-        !gm_is_pow2((uint64_t)stride) || stride / x->esize > 8 ||
-        (uint64_t)g->i->address.displacement % x->size != 0)
+        !gm_is_pow2((uint64_t)stride) || stride / x->esize > 8 || (uint64_t)g->i->address.displacement % x->size != 0)
         return false;
     if (g->i->space == IR_SPACE_SHARED)
         return !info->address_may_wrap;

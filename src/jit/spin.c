@@ -1,0 +1,87 @@
+/*
+ * A poll is a read of memory inside a loop by an instruction that says that others write there at the same time: an
+ * ordered or volatile load, a compare-and-swap against or exchange with a constant (a lock), an atomic operation that
+ * changes nothing. If what it read decides a branch in a loop, that loop waits. (Compare-and-swap of what was read
+ * before is no poll: when it fails, another thread has got on.)
+ */
+#include "jit/spin.h"
+
+#include <stdlib.h>
+
+static bool is_constant(const struct ir_analysis *a, const struct ir_src *s)
+{
+    return s->kind == IR_SRC_IMM || (s->kind == IR_SRC_REG && a->regs[s->index].is_const);
+}
+
+static bool changes_nothing(const struct ir_instr *i)
+{
+    const struct ir_src *s = &i->src[0];
+    uint64_t all = ir_types[i->type].size == 8 ? UINT64_MAX : UINT32_MAX;
+    if (s->kind != IR_SRC_IMM)
+        return false;
+    return i->mode == IR_ATOM_AND ? (s->bits & all) == all : s->bits == 0;
+}
+
+static bool is_poll(const struct ir_analysis *a, const struct ir_instr *i)
+{
+    if (i->op == IR_OP_LD)
+        return i->order != IR_ORDER_WEAK && i->space != IR_SPACE_LOCAL && i->space != IR_SPACE_PARAM;
+    if (i->op != IR_OP_ATOM || i->dst_count == 0)
+        return false;
+    if (i->mode == IR_ATOM_CAS || i->mode == IR_ATOM_EXCH)
+        return is_constant(a, &i->src[0]);
+    return changes_nothing(i);
+}
+
+/* Marks what the instruction writes; true if that is news. */
+static bool mark_results(const struct ir_instr *i, uint32_t *line, uint32_t value)
+{
+    bool news = false;
+    for (unsigned d = 0; d <= i->dst_count; d++) {
+        uint32_t reg = d == i->dst_count ? i->dst_pred : i->dst[d];
+        if (reg == IR_NONE || line[reg])
+            continue;
+        line[reg] = value;
+        news = true;
+    }
+    return news;
+}
+
+/* Line of the poll that a source of the instruction comes from, or 0. */
+static uint32_t source_line(const struct ir_instr *i, const uint32_t *line)
+{
+    if (i->op == IR_OP_LD || i->op == IR_OP_ATOM)
+        return 0;
+    for (unsigned k = 0; k < i->src_count; k++)
+        if (i->src[k].kind == IR_SRC_REG && line[i->src[k].index])
+            return line[i->src[k].index];
+    return 0;
+}
+
+uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a)
+{
+    uint32_t *line = calloc(fn->reg_count + 1u, sizeof(*line)); /* by register: line of the poll that it comes from */
+    uint32_t found = 0;
+    bool news = true;
+    if (!line)
+        return UINT32_MAX;
+    while (news && !found) {
+        news = false;
+        for (uint32_t k = 0; k < a->order_count && !found; k++) {
+            const struct ir_block *b = &fn->blocks[a->order[k]];
+            if (a->blocks[a->order[k]].loop == IR_NONE)
+                continue;
+            for (uint32_t n = 0; n < b->count; n++) {
+                const struct ir_instr *i = &fn->instrs[b->first + n];
+                uint32_t from = is_poll(a, i) ? i->line : source_line(i, line);
+                if (from)
+                    news |= mark_results(i, line, from);
+                bool branches = (ir_ops[i->op].properties & IR_P_TERMINATOR) && i->guard != IR_NONE;
+                if (branches && line[i->guard])
+                    found = line[i->guard];
+            }
+        }
+    }
+    free(line);
+    return found;
+}

@@ -1,0 +1,14 @@
+/*
+ * Finds kernels in which a thread may wait for another one of its block without a barrier: locks, flags. Compiled code
+ * runs the lanes of a divergent warp path by path and the warps one after the other, so that such a thread could wait
+ * for ever; the interpreter takes turns.
+ */
+#ifndef GMUX_JIT_SPIN_H
+#define GMUX_JIT_SPIN_H
+
+#include "device/soft/ir/analysis.h"
+
+/* Line of the instruction that polls; 0: there is none. UINT32_MAX: no memory to find out. */
+uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a);
+
+#endif
