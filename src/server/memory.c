@@ -16,6 +16,7 @@
 #include "server/server.h"
 
 struct alloc_op {
+    struct gm_list link; /* heap->deferred */
     struct srv_allocation *allocation;
     struct srv_mapping *mapping;
     uint64_t size;
@@ -43,6 +44,7 @@ int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint
     h->quantity = quantity;
     gm_list_init(&h->mappings);
     gm_list_init(&h->allocations);
+    gm_list_init(&h->deferred);
     int r = srv_ranges_init(&h->pages, SRV_PAGE);
     if (r == 0)
         r = srv_ranges_init(&h->small, SRV_GRANULE);
@@ -176,7 +178,7 @@ static bool alloc_small(struct alloc_op *op)
     return a->block != NULL;
 }
 
-static void map_slab(struct alloc_op *op);
+static void start_alloc(struct alloc_op *op);
 
 static void on_mapped(void *arg, int result, struct tp_packet *answer)
 {
@@ -200,27 +202,42 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
         return;
     }
     h->empty_slabs++;
-    if (alloc_small(op))
-        finish_alloc(op, 0);
-    else
-        map_slab(op); /* somebody else was faster */
+    start_alloc(op); /* from that slab, unless somebody else was faster */
 }
 
-static void map(struct alloc_op *op)
+/* Takes a range from a slab, or has one mapped: a slab, or just for this. */
+static void start_alloc(struct alloc_op *op)
 {
     struct srv_heap *h = op->allocation->heap;
-    struct wire_enc e = encode_map(h, op->mapping);
-    srv_executor_ask(&h->session->server->executor, h->session, &e, NULL, 0, on_mapped, op);
-}
-
-static void map_slab(struct alloc_op *op)
-{
-    op->mapping = mapping_create(op->allocation->heap, SRV_SLAB, SRV_SLAB);
-    if (!op->mapping) {
-        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+    if (op->small && alloc_small(op)) {
+        finish_alloc(op, 0);
         return;
     }
-    map(op);
+    op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB) : mapping_create(h, op->size, op->align);
+    if (op->mapping) {
+        struct wire_enc e = encode_map(h, op->mapping);
+        srv_executor_ask(&h->session->server->executor, h->session, &e, NULL, 0, on_mapped, op);
+    } else if (h->unmapping != 0) { /* room may be on its way */
+        gm_list_append(&h->deferred, &op->link);
+    } else {
+        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+    }
+}
+
+static void start_deferred(struct srv_heap *h)
+{
+    struct gm_list again;
+    gm_list_init(&again);
+    while (!gm_list_empty(&h->deferred)) { /* those that do not fit yet come back to that list */
+        struct gm_list *first = h->deferred.next;
+        gm_list_remove(first);
+        gm_list_append(&again, first);
+    }
+    while (!gm_list_empty(&again)) {
+        struct alloc_op *op = gm_list_entry(again.next, struct alloc_op, link);
+        gm_list_remove(&op->link);
+        start_alloc(op);
+    }
 }
 
 /* Makes the operation with its allocation charged; a CUresult. */
@@ -238,6 +255,7 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
         free(op);
         return GM_CUDA_OUT_OF_MEMORY;
     }
+    gm_list_init(&op->link);
     a->heap = h;
     a->busy = true;
     gm_list_init(&a->link);
@@ -269,18 +287,7 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
     op->done = done;
     op->arg = arg;
     op->serial = serial;
-    if (op->small) {
-        if (alloc_small(op))
-            finish_alloc(op, 0);
-        else
-            map_slab(op);
-        return;
-    }
-    op->mapping = mapping_create(h, op->size, op->align);
-    if (op->mapping)
-        map(op);
-    else
-        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+    start_alloc(op);
 }
 
 /* --- freeing -------------------------------------------------------------------------------------------------- */
@@ -296,6 +303,8 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
         allocation_destroy(op->allocation);
     if (op->done)
         op->done(op->arg, op->serial);
+    op->heap->unmapping--;
+    start_deferred(op->heap);
     free(op);
 }
 
@@ -312,6 +321,7 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
     }
     *op = (struct free_op) { h, m, a, done, arg, serial };
     m->live = false;
+    h->unmapping++;
     if (!c->in_executor) {
         on_unmapped(op, 0, NULL);
         return;

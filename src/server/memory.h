@@ -49,8 +49,10 @@ struct srv_heap {
     struct srv_ranges small;
     struct gm_list mappings;
     struct gm_list allocations;
-    uint64_t mapped;      /* bytes of all mappings */
-    unsigned empty_slabs; /* kept for the next small allocation: at most one */
+    struct gm_list deferred; /* allocations that wait for ranges on their way back */
+    unsigned unmapping;      /* such ranges */
+    uint64_t mapped;         /* bytes of all mappings */
+    unsigned empty_slabs;    /* kept for the next small allocation: at most one */
 };
 
 typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);
