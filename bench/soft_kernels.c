@@ -1,7 +1,8 @@
 /*
- * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians and their ratio.
+ * Compiled kernels against the best C loops, one thread, in one process, taking turns: medians and their ratio. And how
+ * long code takes to get ready, compiled and from the cache.
  *
- *   soft_kernels [--jit PATH] [--isa native|avx2] [--rounds N] [--bodies N] [--object FILE]
+ *   soft_kernels [--jit PATH] [--isa native|avx2] [--rounds N] [--bodies N]
  */
 #include <getopt.h>
 #include <math.h>
@@ -239,6 +240,42 @@ static void bench_mandelbrot(struct soft_compiler *c, uint32_t isa, int n, int r
     launch_finish(&l);
 }
 
+/* From key to runnable code, out of the cache on disk. */
+static void bench_cache(const char *helper, uint32_t isa)
+{
+    static const struct {
+        const char *path, *entry;
+    } kernels[] = { { VECADD_PTX, "vecadd" }, { MATMUL_PTX, "matmul" }, { NBODY_PTX, "nbody_f32" } };
+    char directory[] = "/tmp/gmux-bench-XXXXXX", command[64], why[512];
+    if (!mkdtemp(directory))
+        launch_die("directory");
+    struct soft_compiler_config config = { .helper = helper, .cache_dir = directory };
+    struct soft_compiler *c;
+    bool unsupported;
+    if (soft_compiler_create(&c, &config) < 0)
+        launch_die("compiler");
+    for (size_t k = 0; k < GM_ARRAY_LEN(kernels); k++) {
+        struct series s = { .name = "cache" };
+        struct soft_job job = { .entry = kernels[k].entry, .options = { .isa = isa } };
+        job.text = read_text(kernels[k].path, &job.text_size);
+        struct soft_code *code = soft_compiler_compile(c, &job, &unsupported, why, sizeof(why));
+        for (int r = 0; r < ROUNDS_MAX; r++) {
+            if (code)
+                code->destroy(code);
+            uint64_t begin = gm_now_ns();
+            code = soft_compiler_lookup(c, &job);
+            s.values[r] = (double)(gm_now_ns() - begin) / 1e6;
+        }
+        printf("%s from the cache: %s%.3f ms\n", kernels[k].entry, code ? "" : "MISS ", median(&s, ROUNDS_MAX));
+        if (code)
+            code->destroy(code);
+    }
+    soft_compiler_destroy(c);
+    snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+    if (system(command) != 0)
+        fprintf(stderr, "%s is left\n", directory);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -272,5 +309,6 @@ int main(int argc, char **argv)
     bench_mandelbrot(c, isa, 512, rounds);
     bench_matmul(c, isa, 512, rounds);
     soft_compiler_destroy(c);
+    bench_cache(config.helper, isa);
     return 0;
 }
