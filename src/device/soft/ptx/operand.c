@@ -132,6 +132,19 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
     return !p->why.error;
 }
 
+/* A name that is no variable: perhaps a special register that exists elsewhere. */
+static bool refuse_name(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length)
+{
+    static const char *const elsewhere[] = {
+        "%envreg",        "%pm",   "%cluster", "%ncluster", "%is_explicit_cluster", "%aggr_smem", "%reserved_smem",
+        "%current_graph", "%tid.", "%ctaid."
+    };
+    for (size_t i = 0; i < GM_ARRAY_LEN(elsewhere); i++)
+        if (length > strlen(elsewhere[i]) && memcmp(text, elsewhere[i], strlen(elsewhere[i])) == 0)
+            return ptx_fail(p, -ENOTSUP, t, "special register '%.*s' is not supported", (int)length, text);
+    return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
+}
+
 /* %tid.x: one name in two tokens. Reads it through a MOV unless `direct` (the instruction is that MOV). */
 static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_type type, bool direct,
                        struct ir_src *out)
@@ -148,8 +161,7 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     }
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_SREG, text, length);
     if (!word)
-        return ptx_fail(p, t->text[0] == '%' && length > t->length ? -ENOTSUP : -EINVAL, t, "'%.*s' is not declared",
-                        (int)length, text);
+        return refuse_name(p, t, text, length);
     if (length > t->length)
         ptx_advance(p);
     enum ir_type have = ir_sregs[word->value].type;
