@@ -786,8 +786,52 @@ def conversions():
     op("cvt_wide_unsigned", "cvt.u16.u32 %r0, %a;\nmov.b32 %o, %r0;", ["u32"], "u32", lambda x: x & M16)
 
 
+def atomics():
+    """Each thread on an element of its own: what was there, and what is there then; in global and shared memory."""
+    def table(name, form, t, function, values=None, target="sm_75", version="7.0"):
+        values = values or tuples([t, t], 200)
+        size, operand = SIZE[t], "%b"
+        memory, results = memory_type(t), [(function(x, y) & mask(t), x) for x, y in values]
+        for space in ("global", "shared"):
+            where = "ld.param.u64 %%l0, [po];\nmad.wide.u32 %%l0, %%t, %d, %%l0;" % size
+            if space == "shared":
+                where = ".shared .align 8 .b8 buf[%d];\nmov.u64 %%l0, buf;\nmad.wide.u32 %%l0, %%t, %d, %%l0;" % (size * len(values), size)
+            body = "%s\nst.%s.%s [%%l0], %%a;\n%s;\nld.%s.%s %%o, [%%l0];" % (
+                where, space, memory, "atom.%s.%s %%p, [%%l0], %s" % (space, form, operand), space, memory)
+            emit("atom_%s_%s" % (space, name), "atom.%s.%s" % (space, form), [t, t], [t, t], body, results, values,
+                 target=target, version=version)
+        body = "ld.param.u64 %%l0, [po];\nmad.wide.u32 %%l0, %%t, %d, %%l0;\nst.global.%s [%%l0], %%a;\ncvta.global.u64 %%l1, %%l0;\n" % (
+            size, memory)
+        if not form.startswith(("exch", "cas")):
+            emit("red_" + name, "red." + form, [t, t], [t], body + "red.%s [%%l1], %%b;\nld.global.%s %%o, [%%l0];" % (form, memory),
+                 [r[:1] for r in results], values, target=target, version=version)
+
+    for b in (32, 64):
+        u, s, bt = "u%d" % b, "s%d" % b, "b%d" % b
+        table("add_" + u, "add." + u, u, lambda x, y: x + y)
+        table("min_" + u, "min." + u, u, min)
+        table("max_" + s, "max." + s, s, lambda x, y: max(signed(x, s), signed(y, s)))
+        table("and_" + bt, "and." + bt, bt, lambda x, y: x & y)
+        table("or_" + bt, "or." + bt, bt, lambda x, y: x | y)
+        table("xor_" + bt, "xor." + bt, bt, lambda x, y: x ^ y)
+        table("exch_" + bt, "exch." + bt, bt, lambda x, y: y)
+        values = tuples([bt, bt], 100)
+        emit("atom_cas_" + bt, "atom.cas", [bt, bt], [bt, bt],
+             "ld.param.u64 %%l0, [po];\nmad.wide.u32 %%l0, %%t, %d, %%l0;\nst.global.%s [%%l0], %%a;\natom.global.cas.%s %%p, [%%l0], %%b, 77;\n"
+             "ld.global.%s %%o, [%%l0];" % (SIZE[bt], bt, bt, bt), [(77 if x == y else x, x) for x, y in values], values)
+    table("inc_u32", "inc.u32", "u32", lambda x, y: 0 if x >= y else x + 1)
+    table("dec_u32", "dec.u32", "u32", lambda x, y: y if x == 0 or x > y else x - 1)
+    for t in ("f32", "f64"):
+        f = FORMATS[t]
+        # Subnormals and NaNs: what hardware does differs by space.
+        good = [x for x in corners(t) if not is_nan(x, f) and (x & f.inf or not x & ~f.sign) and not is_inf(x, f)]
+        values = [(x, y) for x in good for y in good if not 0 < abs(value(f_add(x, y, f), f) if not is_inf(f_add(x, y, f), f) else 1)
+                  < Fraction(2) ** (1 - f.bias)][:300]
+        table("add_" + t, "add." + t, t, lambda x, y: f_add(x, y, f), values)
+
+
 def main():
-    for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions):
+    for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions, atomics):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):
