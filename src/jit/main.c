@@ -106,6 +106,12 @@ static int run_job(const struct soft_job_request *request, int fd, struct soft_j
     return *out < 0 ? *out : 0;
 }
 
+static time_t cpu_seconds(void)
+{
+    struct timespec ts;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts) == 0 ? ts.tv_sec : 0;
+}
+
 static int serve(void)
 {
     static struct soft_job_request request;
@@ -113,6 +119,7 @@ static int serve(void)
     const char *what;
 
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left to stop an endless compile */
     prctl(PR_SET_DUMPABLE, 0);
     int r = jit_sandbox_enter(&what);
     if (r < 0) {
@@ -133,6 +140,8 @@ static int serve(void)
         answer.status = r == 0 ? SOFT_JOB_OK : r == -ENOTSUP ? SOFT_JOB_UNSUPPORTED : SOFT_JOB_FAILED;
         if (send_answer(&answer, object) < 0)
             return 1;
+        if (cpu_seconds() > JIT_SANDBOX_CPU_S / 2)
+            return 0; /* before the limit hits a job; the next one starts another process */
     }
 }
 

@@ -85,7 +85,8 @@ int jit_sandbox_enter(const char **what)
 {
     int r;
     *what = "limits";
-    if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0)
+    if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||
+        (r = limit(RLIMIT_CPU, JIT_SANDBOX_CPU_S)) < 0)
         return r;
 #if !defined(__SANITIZE_ADDRESS__)
     if ((r = limit(RLIMIT_AS, ADDRESS_SPACE_MAX)) < 0)
