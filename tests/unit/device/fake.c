@@ -44,7 +44,8 @@ static enum soft_outcome wild(const struct soft_code *code, struct soft_block *b
     return SOFT_DONE;
 }
 
-static enum soft_outcome divide(const struct soft_code *code, struct soft_block *b)
+__attribute__((no_sanitize("undefined"))) static enum soft_outcome divide(const struct soft_code *code,
+                                                                          struct soft_block *b)
 {
     volatile int zero = 0;
     volatile int one = 1;
