@@ -20,14 +20,20 @@
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
+#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
+#define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 /* What a thread needs: one record buffer and the back end's submit path. Only touched pages cost memory. */
 #define STACK_BYTES (128u << 10)
 
+/* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a client that takes its
+ * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. */
 static bool may_spin(struct exe_client *c)
 {
     struct exe_engine *e = c->engine;
+    if (c->spin_misses >= SPIN_MISSES && c->spin_misses++ % SPIN_RETRY != 0)
+        return false;
     if (e->ops->backlog(c->dev) != 0) /* the processors have better things to do */
         return false;
     if (atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed) < e->spin_limit)
@@ -41,6 +47,7 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
     if (was_active && may_spin(c)) {
         bool came = tp_ring_spin(&c->ring, bell, SPIN_NS);
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
+        c->spin_misses = came ? 0 : c->spin_misses + 1;
         if (came)
             return;
     }

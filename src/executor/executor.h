@@ -57,6 +57,7 @@ struct exe_client {
     uint32_t gates;   /* streams with gate != 0 */
     uint32_t retired; /* streams with `retired` set */
     bool any_taken;
+    uint32_t spin_misses;
 
     /* Main thread changes it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;
