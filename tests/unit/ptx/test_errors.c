@@ -138,6 +138,7 @@ static const struct bad texts[] = {
     { PTX_HEADER "entry k() {}", 4, 1, "directive expected, not 'entry'", -EINVAL },
     { PTX_HEADER ".entry k() { ret;", 4, 18, "function 'k' does not end", -EINVAL },
     { PTX_HEADER ".entry k() { ret; } .entry k() { ret; }", 4, 28, "declared twice", -EINVAL },
+    { PTX_HEADER ".global .u32 k; .entry k() { ret; }", 4, 24, "declared twice", -EINVAL },
     { PTX_HEADER ".entry k(.param .u32 a, .param .u32 a) { ret; }", 4, 37, "declared twice", -EINVAL },
     { PTX_HEADER ".entry k(.reg .u32 a) { ret; }", 4, 10, "'.param' expected", -EINVAL },
     { PTX_HEADER ".entry k(.param .b8 a[40000]) { ret; }", 4, 21, "32764", -E2BIG },

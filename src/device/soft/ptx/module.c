@@ -146,8 +146,8 @@ static bool new_function(struct ptx_parser *p, const struct ptx_token *name, boo
 {
     struct ptx_name known;
     if (ptx_lookup(p, name, &known)) {
-        struct ir_fn *fn = &p->m->fns[known.kind == PTX_NAME_FN ? known.index : 0];
-        if (known.kind != PTX_NAME_FN || fn->is_defined || fn->is_entry != is_entry)
+        const struct ir_fn *fn = known.kind == PTX_NAME_FN ? &p->m->fns[known.index] : NULL;
+        if (!fn || fn->is_defined || fn->is_entry != is_entry)
             return ptx_fail(p, -EINVAL, name, "'%.*s' is declared twice", PTX_TEXT(name));
         *out = known.index;
         return true;
