@@ -3,12 +3,16 @@
  * the check of the cases themselves, or this project's. Prints TAP.
  *
  * The few entry points are declared here and looked up by name, so that neither headers nor a library are needed to
- * build it. A case that ends in a fault spoils the context; it gets a new one.
+ * build it. A fault leaves a process without a usable device for good, so cases run in child processes: one goes on
+ * until a case ends with a fault, then the next one takes over.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "case.h"
 #include "paths.h"
@@ -20,7 +24,6 @@ static struct {
     cu_result (*init)(unsigned);
     cu_result (*device_get)(int *, int);
     cu_result (*ctx_create)(void **, unsigned, int);
-    cu_result (*ctx_destroy)(void *);
     cu_result (*ctx_synchronize)(void);
     cu_result (*module_load)(void **, const void *, unsigned, int *, void **);
     cu_result (*module_unload)(void *);
@@ -49,13 +52,12 @@ static void load_driver(void)
 {
     library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library) {
-        printf("1..0 # SKIP %s\n", dlerror());
-        exit(0);
+        printf("# %s\n", dlerror());
+        exit(1);
     }
     find(&cu.init, "cuInit");
     find(&cu.device_get, "cuDeviceGet");
     find(&cu.ctx_create, "cuCtxCreate_v2");
-    find(&cu.ctx_destroy, "cuCtxDestroy_v2");
     find(&cu.ctx_synchronize, "cuCtxSynchronize");
     find(&cu.module_load, "cuModuleLoadDataEx");
     find(&cu.module_unload, "cuModuleUnload");
@@ -124,59 +126,81 @@ static bool run(struct ptx_case *c, enum ptx_fault *fault, char *why, size_t why
     return true;
 }
 
-static bool run_file(const char *path, unsigned number, int device, void **context)
+/* What parent and children share. */
+struct progress {
+    size_t next; /* case to run */
+    int failed;
+    bool no_device;
+};
+
+/* False if the device is spoilt. */
+static bool run_file(const char *path, unsigned number, struct progress *p)
 {
     char why[512] = "";
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     struct ptx_case *c = ptx_case_load(path, why, sizeof(why));
     enum ptx_fault fault = PTX_FAULT_NONE;
-    bool ok = c != NULL;
-    if (c && c->only_soft) {
-        printf("ok %u - %s # SKIP only on the software device\n", number, name);
-        ptx_case_destroy(c);
-        return true;
-    }
-    if (c) {
+    bool skip = c && c->only_soft, ok = c != NULL;
+    if (c && !skip) {
         ok = run(c, &fault, why, sizeof(why));
         c->print[0] = c->printed[0] = 0; /* goes to standard output there */
         ok = ok && ptx_case_check(c, fault, why, sizeof(why));
-        if (fault != PTX_FAULT_NONE) {
-            cu.ctx_destroy(*context);
-            ok = cu.ctx_create(context, 0, device) == 0 && ok;
-        }
     }
-    printf("%sok %u - %s\n", ok ? "" : "not ", number, name);
+    printf("%sok %u - %s%s\n", ok ? "" : "not ", number, name, skip ? " # SKIP only on the software device" : "");
     if (!ok)
         printf("# %s\n", why);
     fflush(stdout);
     ptx_case_destroy(c);
-    return ok;
+    p->failed += !ok;
+    return fault == PTX_FAULT_NONE;
+}
+
+static void child(const struct ptx_paths *paths, struct progress *p)
+{
+    int device;
+    void *context;
+    load_driver();
+    if (cu.init(0) != 0 || cu.device_get(&device, 0) != 0 || cu.ctx_create(&context, 0, device) != 0) {
+        p->no_device = true;
+        return;
+    }
+    bool good = true;
+    while (good && p->next < paths->count) {
+        size_t k = p->next++; /* counted before it runs: a child that dies takes its case with it */
+        good = run_file(paths->at[k], (unsigned)k + 1, p);
+    }
 }
 
 int main(int argc, char **argv)
 {
     struct ptx_paths paths = { 0 };
-    int device, failed = 0;
-    void *context;
+    struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (int k = 1; k < argc; k++)
         ptx_paths_add(&paths, argv[k]);
-    if (paths.count == 0) {
+    if (paths.count == 0 || p == MAP_FAILED) {
         fprintf(stderr, "usage: run_driver CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
-    load_driver();
-    cu_result r = cu.init(0);
-    if (r == 0)
-        r = cu.device_get(&device, 0);
-    if (r == 0)
-        r = cu.ctx_create(&context, 0, device);
-    if (r != 0) {
-        printf("1..0 # SKIP no device (%d)\n", r);
-        return 0;
-    }
     printf("1..%zu\n", paths.count);
-    for (size_t k = 0; k < paths.count; k++)
-        failed += !run_file(paths.at[k], (unsigned)k + 1, device, &context);
+    fflush(stdout);
+    while (p->next < paths.count && !p->no_device) {
+        size_t first = p->next;
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            child(&paths, p);
+            fflush(stdout);
+            _exit(0);
+        }
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || (status != 0 && p->next == first))
+            return 1;
+        if (status != 0) {
+            printf("not ok %zu - %s\n# its process died\n", p->next, paths.at[p->next - 1]);
+            p->failed++;
+        }
+    }
+    if (p->no_device)
+        printf("Bail out! no device\n");
     ptx_paths_finish(&paths);
-    return failed != 0;
+    return p->failed != 0 || p->no_device;
 }

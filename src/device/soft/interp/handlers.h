@@ -176,12 +176,12 @@ V2(MAX, F64, NONE, N, f64, f64, f64, max_f64(a, b))
     VC(SETP, TYPE, GE, N, T, a >= b)
 #define INTERP_FLOAT_ORDER(TYPE, FLAGS, T, f)                                                                        \
     VC(SETP, TYPE, EQ, FLAGS, T, f(a) == f(b))                                                                       \
-    VC(SETP, TYPE, NE, FLAGS, T, (f(a) < f(b)) | (f(a) > f(b)))                                                      \
+    VC(SETP, TYPE, NE, FLAGS, T, (f(a) < f(b)) + (f(a) > f(b)))                                                      \
     VC(SETP, TYPE, LT, FLAGS, T, f(a) < f(b))                                                                        \
     VC(SETP, TYPE, LE, FLAGS, T, f(a) <= f(b))                                                                       \
     VC(SETP, TYPE, GT, FLAGS, T, f(a) > f(b))                                                                        \
     VC(SETP, TYPE, GE, FLAGS, T, f(a) >= f(b))                                                                       \
-    VC(SETP, TYPE, EQU, FLAGS, T, !((f(a) < f(b)) | (f(a) > f(b))))                                                  \
+    VC(SETP, TYPE, EQU, FLAGS, T, !((f(a) < f(b)) + (f(a) > f(b))))                                                  \
     VC(SETP, TYPE, NEU, FLAGS, T, f(a) != f(b))                                                                      \
     VC(SETP, TYPE, LTU, FLAGS, T, !(f(a) >= f(b)))                                                                   \
     VC(SETP, TYPE, LEU, FLAGS, T, !(f(a) > f(b)))                                                                    \
