@@ -623,7 +623,7 @@ def approximations():
         ("rsqrt_approx", "rsqrt.approx.f32", [x for x in nums if x > 0], lambda x: x ** -0.5, "3e-7"),
         ("sqrt_approx", "sqrt.approx.f32", nums, math.sqrt, "3e-7"),
         ("rcp_approx", "rcp.approx.f32", [x for x in signed_nums if x], lambda x: 1 / x, "3e-7"),
-        ("sin_approx", "sin.approx.f32", [x for x in signed_nums if abs(x) < 3], math.sin, "5e-5"),
+        ("sin_approx", "sin.approx.f32", [x for x in signed_nums if x == 0 or 1e-4 < abs(x) < 3], math.sin, "5e-5"),
         ("cos_approx", "cos.approx.f32", [x for x in signed_nums if abs(x) < 3], math.cos, "5e-5"),
         ("tanh_approx", "tanh.approx.f32", signed_nums, math.tanh, "2e-3"),
     ]
