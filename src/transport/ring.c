@@ -112,8 +112,11 @@ int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head
     r->mine += need;
     atomic_store_explicit(&s->tail, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&s->consumer_sleeps, memory_order_relaxed))
-        tp_ring_kick(s);
+    /* Taken down before the bell moves, so that a consumer that was woken but does not run yet costs one system call
+     * and not one per record; the other order loses a wake-up (the model shows it). */
+    if (atomic_load_explicit(&s->consumer_sleeps, memory_order_relaxed) &&
+        atomic_exchange_explicit(&s->consumer_sleeps, 0, memory_order_seq_cst))
+        tp_ring_wake(s);
     return 0;
 }
 

@@ -17,7 +17,7 @@
 struct tp_ring_shared {
     _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE); /* producer writes */
     _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
-    _Atomic uint32_t consumer_sleeps GM_ALIGNED(GM_CACHELINE); /* consumer writes */
+    _Atomic uint32_t consumer_sleeps GM_ALIGNED(GM_CACHELINE); /* consumer sets, who wakes it takes it down */
     _Atomic uint32_t bell; /* whoever wakes the consumer adds one; the consumer sleeps on it */
     _Atomic uint32_t producer_sleeps GM_ALIGNED(GM_CACHELINE); /* producer writes */
     uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];

@@ -104,7 +104,14 @@ active proctype producer() {
         p_store(P_TAIL, mine);
         P_FENCE;
         if
-        :: consumer_sleeps -> p_flush(); atomic { bell++; consumer_waits = 0 }
+        :: consumer_sleeps ->
+            p_flush();
+            /* exchange: whoever takes the flag down makes the system call. The bell moves after that: a sleep whose
+             * flag was taken down by a late wake for an earlier one must not go unnoticed (Spin finds it). */
+            if
+            :: atomic { consumer_sleeps -> consumer_sleeps = 0 }; bell++; consumer_waits = 0
+            :: else
+            fi
         :: else
         fi
     :: else -> break
