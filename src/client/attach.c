@@ -21,6 +21,7 @@
 #include "client/context.h"
 #include "client/gen/api.h"
 #include "client/session.h"
+#include "device/genuine/genuine.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 
@@ -153,7 +154,7 @@ static void *genuine_symbol(void *library, const char *symbol)
 /* CUDA_ERROR_NO_DEVICE stands for "no genuine driver here". */
 static int pass_through(unsigned flags, char *why, size_t why_size)
 {
-    void *library = rt_genuine_library(why, why_size);
+    void *library = dev_genuine_library(why, why_size);
     if (!library)
         return CUDA_ERROR_NO_DEVICE;
     rt_api_load(&genuine_api, genuine_symbol, library);
@@ -223,7 +224,7 @@ int rt_attach_driver_version(int *version)
         gm_close(fd);
         return CUDA_SUCCESS;
     }
-    void *library = rt_genuine_library(why, sizeof(why));
+    void *library = dev_genuine_library(why, sizeof(why));
     CUresult (*genuine)(int *) = library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
     return genuine ? (int)genuine(version) : CUDA_SUCCESS;
 }

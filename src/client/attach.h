@@ -42,9 +42,6 @@ int rt_daemon_connect(void);
 /* The packet that starts every session, on either kind of socket. 0 or -errno. */
 int rt_say_hello(int fd);
 
-/* The genuine library's handle (dlopen), loaded on the first call, or NULL with the reason in `why`. Never ours. */
-void *rt_genuine_library(char *why, size_t why_size);
-
 /* Starts a private server: its end of a socket pair, or -errno with the reason in `why`. */
 int rt_private_start(char *why, size_t why_size);
 

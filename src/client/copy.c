@@ -2,8 +2,9 @@
  * Three ways to copy:
  *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order with the stream
  *   write   a little pageable memory to the device: the bytes travel in a `write` record, the source is free at once
+ *   staged  pageable memory from or to device memory that only the device can touch (staging.c)
  *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one memcpy by the
- *           caller, for the device area is mapped here at the device's addresses. CUDA allows asynchronous copies of
+ *           caller, for the window is mapped here at the device's addresses. CUDA allows asynchronous copies of
  *           pageable memory to be synchronous.
  */
 #include "client/copy.h"
@@ -11,10 +12,12 @@
 #include <string.h>
 
 #include "client/memory.h"
+#include "client/staging.h"
 
 struct place {
     bool in_window;
-    bool host; /* the program may look at it without asking us */
+    bool host;  /* the program may look at it without asking us */
+    bool apart; /* nobody but the device can */
     uint64_t window;
 };
 
@@ -42,6 +45,8 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct place) { .in_window = known,
                             .host = !known || rt_memory_is_host(&range),
+                            .apart = known && rt_session->memory_apart &&
+                                     (range.kind == RT_MEMORY_DEVICE || range.kind == RT_MEMORY_GLOBAL),
                             .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }
@@ -79,6 +84,20 @@ static void copy_direct(const struct rt_box *b)
     }
 }
 
+/* Between device memory that nobody else can touch and the host. */
+static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct place *dst, const struct place *src,
+                      bool synchronous)
+{
+    int r;
+    if (dst->in_window && src->in_window)
+        r = copy_by_record(st, b, dst->window, src->window);
+    else if (dst->apart && b->height == 1 && b->depth == 1 && b->width <= WIRE_REC_WRITE_DATA_MAX)
+        r = copy_by_write(st, dst->window, (const void *)(uintptr_t)b->src.address, b->width);
+    else
+        r = rt_staging_copy(st, b, dst->apart ? dst->window : src->window, dst->apart);
+    return r || !synchronous ? r : rt_stream_wait(st);
+}
+
 int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
     struct place dst, src;
@@ -89,6 +108,8 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     if (r)
         return r;
     bool in_window = dst.in_window && src.in_window;
+    if (dst.apart != src.apart)
+        return copy_apart(st, b, &dst, &src, synchronous);
     if (in_window && (!synchronous || (!dst.host && !src.host)))
         return copy_by_record(st, b, dst.window, src.window);
     if (dst.in_window && !dst.host && !src.in_window && b->height == 1 && b->depth == 1 &&

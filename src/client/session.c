@@ -57,13 +57,13 @@ int rt_session_wait_all(struct rt_session *s)
     return rt_session_error(s);
 }
 
-static int map_area(int fd, uint64_t address, uint64_t size)
+static int map_area(int fd, uint64_t address, uint64_t size, int protection)
 {
     int r = tp_memfd_check(fd, size, false);
     if (r < 0)
         return r;
     void *want = (void *)(uintptr_t)address;
-    void *p = mmap(want, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, fd, 0);
+    void *p = mmap(want, size, protection, MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
     if (p != want) { /* a kernel before 4.17 takes the flag for a hint */
@@ -79,10 +79,11 @@ static int map_area(int fd, uint64_t address, uint64_t size)
 /* 0; -EEXIST: the addresses are taken. */
 static int map_window(struct rt_session *s)
 {
-    int r = map_area(s->device_fd, s->window_base, s->window_half);
+    const int both = PROT_READ | PROT_WRITE;
+    int r = map_area(s->device_fd, s->window_base, s->window_half, s->memory_apart ? PROT_NONE : both);
     if (r < 0)
         return r;
-    r = map_area(s->host_fd, s->window_base + s->window_half, s->window_half);
+    r = map_area(s->host_fd, s->window_base + s->window_half, s->window_half, both);
     if (r < 0)
         munmap((void *)(uintptr_t)s->window_base, s->window_half);
     return r;
@@ -142,6 +143,7 @@ static int take_offer(struct rt_session *s, const struct wire_session_open *m)
         return -EPROTO;
     s->window_base = m->window_base;
     s->window_half = m->window_size / 2;
+    s->memory_apart = (m->features & WIRE_FEATURE_MEMORY_APART) != 0;
     r = map_window(s);
     if (r < 0)
         return r;

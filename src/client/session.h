@@ -37,6 +37,7 @@ struct rt_session {
     int fd;
     int device_fd, host_fd;
     bool is_private;      /* a server of our own, no daemon */
+    bool memory_apart;    /* only the device can touch device memory */
     uint64_t window_base; /* device area, then host area */
     uint64_t window_half;
     uint64_t memory_limit;

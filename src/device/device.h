@@ -42,6 +42,9 @@ struct dev_info {
     uint32_t multiprocessors;
     uint32_t driver_version; /* CUDA version, 13000 = 13.0 */
     bool completes_always;   /* completion words move without `mark` */
+    bool memory_apart;       /* device memory is not the host's: it comes by memory_attach, no process can touch it */
+    bool runs_elsewhere;     /* operations do not need this machine's processors */
+    uint32_t depth_max;      /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
 };
 
@@ -104,6 +107,9 @@ struct dev_ops {
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */
     int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
+    /* The same for a range of the device area of a device whose memory is apart: `fd` stands for the memory, as large
+     * as the range, and stays the caller's. NULL for other devices. */
+    int (*memory_attach)(struct dev_client *c, uint64_t address, uint64_t size, int fd);
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
     void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
 
@@ -132,6 +138,8 @@ struct dev_ops {
     /* The client moved its gate word: look again. */
     void (*gate_moved)(struct dev_queue *q);
     int (*mark)(struct dev_queue *q, uint64_t seq);
+    /* The ring has run dry: brings all completion words up to date in their time. NULL where they are anyway. */
+    void (*flush)(struct dev_client *c);
     /* Operations accepted and not completed, over all queues of the client: the executor stops reading the
      * ring above its limit. Any thread. */
     uint32_t (*backlog)(struct dev_client *c);

@@ -24,8 +24,9 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-/* What a thread needs: one record buffer and the back end's submit path. Only touched pages cost memory. */
-#define STACK_BYTES (128u << 10)
+/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
+ * cost memory. */
+#define STACK_BYTES (512u << 10)
 
 /* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a client that takes its
  * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. */
@@ -34,7 +35,7 @@ static bool may_spin(struct exe_client *c)
     struct exe_engine *e = c->engine;
     if (c->spin_misses >= SPIN_MISSES && c->spin_misses++ % SPIN_RETRY != 0)
         return false;
-    if (e->ops->backlog(c->dev) != 0) /* the processors have better things to do */
+    if (!e->info->runs_elsewhere && e->ops->backlog(c->dev) != 0) /* the processors have better things to do */
         return false;
     if (atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed) < e->spin_limit)
         return true;
@@ -80,6 +81,7 @@ static void *client_thread(void *arg)
         struct wire_record record;
         uint8_t bytes[WIRE_RECORD_MAX];
     } buffer;
+    const uint32_t depth = c->engine->info->depth_max ? c->engine->info->depth_max : BACKLOG_LIMIT;
     uint32_t nap_ms = 1;
     bool active = false;
     char name[16];
@@ -92,7 +94,7 @@ static void *client_thread(void *arg)
         uint32_t bell = tp_ring_bell(&c->ring);
         if (c->gates)
             exe_record_open_gates(c);
-        if (ops->backlog(c->dev) >= BACKLOG_LIMIT) {
+        if (ops->backlog(c->dev) >= depth) {
             tp_ring_nap(&c->ring, bell, nap_ms);
             nap_ms = GM_MIN(nap_ms * 2, NAP_MAX_MS);
             continue;
@@ -105,6 +107,8 @@ static void *client_thread(void *arg)
             active = true;
             continue;
         }
+        if (ops->flush)
+            ops->flush(c->dev);
         if (c->retired && ops->backlog(c->dev) == 0)
             exe_record_reap(c);
         /* An order given since the bell was read has moved it. */

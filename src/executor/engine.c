@@ -82,7 +82,12 @@ static int on_map(struct exe_engine *e, struct tp_packet *p)
     struct wire_engine_map m;
     wire_get_engine_map(&p->body, &m);
     struct exe_client *c = find_client(e, m.client);
-    return send_done(e, p->header.serial, c ? e->ops->memory_map(c->dev, m.address, m.size) : GM_CUDA_INVALID_HANDLE);
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (c && p->fds_count == 0)
+        result = e->ops->memory_map(c->dev, m.address, m.size);
+    else if (c && e->ops->memory_attach)
+        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0]);
+    return send_done(e, p->header.serial, result);
 }
 
 static int on_unmap(struct exe_engine *e, struct tp_packet *p)
@@ -240,7 +245,7 @@ static void stop_failed_clients(struct exe_engine *e)
 
 static int send_ready(struct exe_engine *e)
 {
-    const struct dev_info *i = e->ops->info(e->dev);
+    const struct dev_info *i = e->info;
     uint8_t encoded[4096];
     struct wire_enc enc;
     const struct wire_device d = {
@@ -261,6 +266,7 @@ static int send_ready(struct exe_engine *e)
     const struct wire_engine_ready m = { .result = 0,
                                          .reason = NULL,
                                          .completes_always = i->completes_always,
+                                         .memory_apart = i->memory_apart,
                                          .devices = { encoded, (uint32_t)enc.size } };
     wire_enc_init(&enc, packet_out, sizeof(packet_out));
     wire_pack_engine_ready(&enc, 0, &m);

@@ -67,6 +67,7 @@ struct exe_client {
 struct exe_engine {
     const struct dev_ops *ops;
     struct dev *dev;
+    const struct dev_info *info;
     int server;   /* socket; sends are whole packets, from any thread */
     int failures; /* eventfd: a client failed, main thread please look */
     pthread_mutex_t clients_lock;

@@ -58,6 +58,7 @@ static int serve(struct exe_engine *e, const char *device)
         snprintf(why, sizeof(why), "device %s does not open: error %d", device, result);
         return refuse(e->server, result, why);
     }
+    e->info = e->ops->info(e->dev);
     int status = exe_engine_run(e);
     /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees faster. */
     _exit(status);

@@ -252,8 +252,9 @@ static void on_peer_closed(struct srv_peer *p)
 }
 
 /* The device's description, kept for the server's lifetime: the back end is the same in every executor. */
-static const char *learn_device(struct srv_server *s, const struct wire_engine_ready *m)
+static const char *learn_device(struct srv_executor *x, const struct wire_engine_ready *m)
 {
+    struct srv_server *s = x->server;
     struct wire_dec list;
     if (m->devices.size > sizeof(s->device_packet))
         return "a device that is too long";
@@ -262,6 +263,12 @@ static const char *learn_device(struct srv_server *s, const struct wire_engine_r
     wire_get_device(&list, &s->device);
     if (!wire_dec_finish(&list) || s->device.uuid.size != 16)
         return "a malformed device";
+    if (m->memory_apart) {
+        int r = srv_keeper_cuda_open(s->device.uuid.data, x->why, sizeof(x->why));
+        if (r < 0)
+            return x->why;
+    }
+    s->memory_apart = m->memory_apart != 0;
     s->device_known = true;
     return NULL;
 }
@@ -280,7 +287,7 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
         return NULL;
     }
     if (!s->device_known) {
-        const char *why = learn_device(s, &m);
+        const char *why = learn_device(x, &m);
         if (why)
             return why;
     }

@@ -1,13 +1,12 @@
 /*
  * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed out; and back:
- * unmapped, punched out of the memfd so that it is zero and costs nothing, given back to the ranges, charge released.
+ * unmapped, given back to whoever keeps the bytes, given back to the ranges, charge released.
  * Allocations from a slab that is already mapped need no word with the executor.
  */
 #include "server/memory.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,8 +35,10 @@ struct free_op {
     uint64_t serial;
 };
 
-int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size, enum srv_quantity quantity)
+int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size, enum srv_quantity quantity,
+                  const struct srv_keeper_ops *keeper)
 {
+    h->keeper = keeper;
     h->session = c;
     h->base = base;
     h->size = size;
@@ -45,7 +46,7 @@ int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint
     gm_list_init(&h->mappings);
     gm_list_init(&h->allocations);
     gm_list_init(&h->deferred);
-    int r = srv_ranges_init(&h->pages, SRV_PAGE);
+    int r = srv_ranges_init(&h->pages, keeper->page);
     if (r == 0)
         r = srv_ranges_init(&h->small, SRV_GRANULE);
     if (r == 0)
@@ -58,7 +59,7 @@ int srv_heap_move(struct srv_heap *h, uint64_t base)
     assert(h->pages.used_count == 0);
     srv_ranges_finish(&h->pages);
     h->base = base;
-    int r = srv_ranges_init(&h->pages, SRV_PAGE);
+    int r = srv_ranges_init(&h->pages, h->keeper->page);
     return r == 0 ? srv_ranges_add(&h->pages, base, h->size) : r;
 }
 
@@ -76,6 +77,7 @@ static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
     gm_list_remove(&m->link);
     srv_charge_release(&m->charge);
     if (m->block) {
+        h->keeper->give(h, m);
         h->mapped -= m->block->size;
         srv_ranges_free(&h->pages, m->block);
     }
@@ -100,14 +102,6 @@ bool srv_heap_is_overdrawn(const struct srv_heap *h)
     return h->session && fstat(h->fd, &st) == 0 && (uint64_t)st.st_blocks * 512 > 2 * h->mapped + SRV_OVERDRAFT;
 }
 
-static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
-{
-    /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not cleared for the same
-     * client, whose memfd it stays. */
-    int r = fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - h->base), (off_t)size);
-    (void)r;
-}
-
 static struct wire_enc encode_map(struct srv_heap *h, const struct srv_mapping *m)
 {
     struct wire_enc e = srv_encoder(h->session->server);
@@ -121,25 +115,27 @@ void srv_heap_replay(struct srv_heap *h)
     gm_list_for_each (m, &h->mappings, struct srv_mapping, link)
         if (m->live) {
             struct wire_enc e = encode_map(h, m);
-            srv_executor_repeat(&h->session->server->executor, h->session, &e, NULL, 0);
+            srv_executor_repeat(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0);
         }
 }
 
-/* A range of pages with its charge, not yet known to the executor; NULL if there is no room. */
+/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is no room. */
 static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align)
 {
     struct srv_mapping *m = calloc(1, sizeof(*m));
     if (!m)
         return NULL;
     gm_list_init(&m->link);
+    m->fd = -1;
     if (srv_charge(&m->charge, &h->session->account, SRV_MAPPINGS, 1) == 0)
         m->block = srv_ranges_alloc(&h->pages, size, align);
-    if (!m->block) {
+    if (m->block)
+        h->mapped += m->block->size;
+    if (!m->block || (h->keeper->take && h->keeper->take(h, m) != GM_CUDA_SUCCESS)) {
         mapping_destroy(h, m);
         return NULL;
     }
     m->block->user = m;
-    h->mapped += m->block->size;
     gm_list_append(&h->mappings, &m->link);
     return m;
 }
@@ -215,8 +211,9 @@ static void start_alloc(struct alloc_op *op)
     }
     op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB) : mapping_create(h, op->size, op->align);
     if (op->mapping) {
-        struct wire_enc e = encode_map(h, op->mapping);
-        srv_executor_ask(&h->session->server->executor, h->session, &e, NULL, 0, on_mapped, op);
+        const struct srv_mapping *m = op->mapping;
+        struct wire_enc e = encode_map(h, m);
+        srv_executor_ask(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0, on_mapped, op);
     } else if (h->unmapping != 0) { /* room may be on its way */
         gm_list_append(&h->deferred, &op->link);
     } else {
@@ -246,7 +243,8 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
     bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
     if (size == 0 || (align && !gm_is_pow2(align)) || align > SRV_ALIGN_MAX)
         return GM_CUDA_INVALID_VALUE;
-    if (size > h->size || !gm_align_up(size, small ? SRV_GRANULE : SRV_PAGE, &size))
+    uint64_t unit = small ? SRV_GRANULE : h->keeper->page;
+    if (size > h->size || !gm_align_up(size, unit, &size))
         return GM_CUDA_OUT_OF_MEMORY;
     struct srv_allocation *a = calloc(1, sizeof(*a));
     struct alloc_op *op = calloc(1, sizeof(*op));
@@ -269,7 +267,7 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
     op->allocation = a;
     op->small = small;
     op->size = size;
-    op->align = GM_MAX(align, (uint64_t)(small ? SRV_GRANULE : SRV_PAGE));
+    op->align = GM_MAX(align, unit);
     *out = op;
     return 0;
 }
@@ -297,7 +295,6 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     struct free_op *op = arg;
     (void)result; /* no executor, no mapping */
     (void)answer;
-    punch(op->heap, op->mapping->block->address, op->mapping->block->size);
     mapping_destroy(op->heap, op->mapping);
     if (op->allocation)
         allocation_destroy(op->allocation);
@@ -344,7 +341,8 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
         unmap(h, a->mapping, a, done, arg, serial);
         return;
     }
-    punch(h, a->block->address, a->block->size);
+    if (h->keeper->clear)
+        h->keeper->clear(h, a->block->address, a->block->size);
     struct srv_block *whole = srv_ranges_free(&h->small, a->block);
     allocation_destroy(a);
     if (whole && h->empty_slabs != 0) {

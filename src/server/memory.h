@@ -1,6 +1,6 @@
 /*
  * A client's memory: two heaps, one for each area of its window. Small allocations are cut from slabs, larger ones are
- * ranges of pages. The bytes are in the area's memfd, which client and executor map at the window's addresses.
+ * ranges of pages. The bytes are with the heap's keeper; executor and client map them at the window's addresses.
  *
  * Event loop only.
  */
@@ -8,6 +8,7 @@
 #define GMUX_SERVER_MEMORY_H
 
 #include "server/account.h"
+#include "server/keeper.h"
 #include "server/ranges.h"
 
 #define SRV_PAGE      4096u
@@ -26,6 +27,8 @@ struct srv_mapping {
     struct srv_block *block;           /* in heap->pages; block->user is this */
     struct srv_allocation *allocation; /* NULL for a slab */
     bool live;                         /* the executor has said so, and was not told otherwise since */
+    uint64_t handle;                   /* the keeper's */
+    int fd;                            /* the keeper's, for the executor; -1: none needed */
 };
 
 struct srv_allocation {
@@ -41,6 +44,7 @@ struct srv_allocation {
 
 struct srv_heap {
     struct srv_session *session;
+    const struct srv_keeper_ops *keeper;
     int fd; /* memfd of the area */
     uint64_t base;
     uint64_t size;
@@ -60,7 +64,7 @@ typedef void srv_freed_fn(void *arg, uint64_t serial);
 
 /* A heap over [base, base + size). 0 or -errno. */
 GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size,
-                                enum srv_quantity quantity);
+                                enum srv_quantity quantity, const struct srv_keeper_ops *keeper);
 /* The window moved; nothing was allocated yet. */
 GM_MUST_CHECK int srv_heap_move(struct srv_heap *h, uint64_t base);
 /* Frees everything in it. Nothing is in the works any more. */

@@ -139,6 +139,7 @@ struct srv_server {
     uint32_t next_session;
     struct wire_device device; /* once the executor is ready; strings and bytes are in device_packet */
     bool device_known;
+    bool memory_apart; /* of the device: srv_keeper_cuda has its memory */
     bool announced;
     uint8_t device_packet[4096];
     uint8_t out[WIRE_PACKET_MAX]; /* for one packet being encoded */

@@ -165,10 +165,10 @@ static void set_limits(struct srv_session *c)
 }
 
 static int make_area(struct srv_heap *h, struct srv_session *c, const char *name, uint64_t base,
-                     enum srv_quantity quantity)
+                     enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
 {
     h->fd = tp_memfd_create(name, c->window_size / 2);
-    return h->fd < 0 ? h->fd : srv_heap_init(h, c, base, c->window_size / 2, quantity);
+    return h->fd < 0 ? h->fd : srv_heap_init(h, c, base, c->window_size / 2, quantity, keeper);
 }
 
 /* Session memory, window, areas. 0 or -errno. */
@@ -181,9 +181,11 @@ static int make_memory(struct srv_session *c)
     if (r == 0)
         r = take_window(c);
     if (r == 0)
-        r = make_area(&c->heaps[0], c, "gmux-device", c->window_base, SRV_DEVICE_BYTES);
+        r = make_area(&c->heaps[0], c, "gmux-device", c->window_base, SRV_DEVICE_BYTES,
+                      c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd);
     if (r == 0)
-        r = make_area(&c->heaps[1], c, "gmux-host", c->window_base + c->window_size / 2, SRV_HOST_BYTES);
+        r = make_area(&c->heaps[1], c, "gmux-host", c->window_base + c->window_size / 2, SRV_HOST_BYTES,
+                      c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd);
     if (r == 0)
         set_limits(c);
     return r;
@@ -201,7 +203,7 @@ static void send_offer(struct srv_session *c)
     wire_put_device(&list, &d);
     const struct wire_session_open m = {
         .version = WIRE_VERSION,
-        .features = 0,
+        .features = s->memory_apart ? WIRE_FEATURE_MEMORY_APART : 0,
         .window_base = c->window_base,
         .window_size = c->window_size,
         .session_size = TP_SESSION_SIZE,

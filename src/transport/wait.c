@@ -35,6 +35,11 @@ void tp_futex_wake(_Atomic uint32_t *flag)
 void tp_word_publish(struct tp_word *w, uint64_t value)
 {
     atomic_store_explicit(&w->value, value, memory_order_release);
+    tp_word_wake(w);
+}
+
+void tp_word_wake(struct tp_word *w)
+{
     atomic_thread_fence(memory_order_seq_cst);
     if (GM_UNLIKELY(atomic_load_explicit(&w->sleepers, memory_order_relaxed) != 0))
         tp_futex_wake(low_half(w));

@@ -35,6 +35,9 @@ struct tp_wait_policy {
 /* Stores `value` and wakes whoever sleeps. Publisher only. */
 void tp_word_publish(struct tp_word *w, uint64_t value);
 
+/* The same for a word that a device has stored to: wakes only. */
+void tp_word_wake(struct tp_word *w);
+
 /* 0 once the word is >= `value` (with acquire order), or what the watchdog returned. */
 int tp_word_wait(struct tp_word *w, uint64_t value, const struct tp_wait_policy *policy);
 

@@ -1,9 +1,9 @@
 /*
- * Finding NVIDIA's libcuda beside ourselves. We carry its soname, so the ordinary search would give us back to
+ * Finding NVIDIA's libcuda. Our client library carries its soname, so the ordinary search may give us back to
  * ourselves: candidates are opened by absolute path, and a file that is this very library (same device and inode) is
  * passed over. RTLD_LOCAL, so that its symbols do not mix with ours.
  */
-#include "client/attach.h"
+#include "device/genuine/genuine.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
+static struct gm_log_topic topic = GM_LOG_TOPIC("genuine");
 
 /* Where distributions and NVIDIA's installers put it, for where the loader's cache does not know. */
 static const char *const usual_places[] = {
@@ -138,7 +138,7 @@ static void *find(char *why, size_t why_size)
     return NULL;
 }
 
-void *rt_genuine_library(char *why, size_t why_size)
+void *dev_genuine_library(char *why, size_t why_size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static void *library;

@@ -1,0 +1,91 @@
+#!/bin/sh
+# On a machine with a GPU and its driver: examples, API tests, sharing, a client killed in mid-kernel, and what launches
+# cost, natively (the library passes calls through), under gmux and, with MPS=1, under NVIDIA's MPS: gpu-check.sh BUILD
+# Prints one line per check, then a table. Exit status: the number of checks that failed.
+set -u
+build=$(cd "$1" && pwd)
+control=$build/src/control/gmux-control
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gmux-gpu.XXXXXX")
+export CUDA_MPS_PIPE_DIRECTORY="$dir/pipe" CUDA_MPS_LOG_DIRECTORY="$dir/log" GMUX_DEVICE=cuda
+export LD_LIBRARY_PATH="$build/src/client${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+nowhere="env CUDA_MPS_PIPE_DIRECTORY=/nonexistent"
+mkdir "$dir/pipe" "$dir/log"
+failed=0
+trap '"$control" quit -t 1 >/dev/null 2>&1; [ -n "${OUT:-}" ] && cat "$dir"/log/*.log >"$OUT/gmux.log" && cp "$dir"/*.tap "$OUT"; rm -rf "$dir"' EXIT
+
+verdict() { # NAME STATUS FILE
+    if [ "$2" -eq 0 ]; then
+        echo "ok      $1"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $1 (status $2)"
+        grep -v '^ok' "$3" | tail -n "${LINES_SHOWN:-12}" | sed 's/^/        /'
+    fi
+}
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    timeout 60 "$@" >"$dir/out" 2>&1
+    verdict "$name" $? "$dir/out"
+}
+examples() { # HOW PREFIX...
+    how=$1
+    shift
+    check "$how vecadd" "$@" "$build/examples/vecadd"
+    check "$how reduction" "$@" "$build/examples/reduction"
+    check "$how matmul" "$@" "$build/examples/matmul"
+    check "$how nbody" "$@" "$build/examples/nbody" -benchmark -compare -numbodies=16384 -iterations=10
+}
+api() { # HOW PREFIX...
+    how=$1
+    shift
+    for t in init device context memory copy module launch stream event hostfunc occupancy pointer fork thread fault; do
+        check "$how api-$t" "$@" "$build/tests/api/api-$t"
+        { echo "# api-$t" && cat "$dir/out"; } >>"$dir/$how.tap"
+    done
+}
+
+examples native $nowhere
+api native $nowhere
+
+"$control" -d || exit 1
+examples gmux
+[ "$failed" -le "${FAILED_MAX:-1}" ] || exit "$failed" # nothing else will work either
+api gmux
+
+echo "== three n-body programs at once"
+pids=
+for i in 1 2 3; do
+    timeout 60 "$build/examples/nbody" -benchmark -compare -numbodies=65536 -iterations=40 >"$dir/nbody.$i" 2>&1 &
+    pids="$pids $!"
+done
+i=0
+for pid in $pids; do
+    i=$((i + 1))
+    wait "$pid"
+    verdict "gmux nbody $i of 3: $(grep -h 'billion' "$dir/nbody.$i")" $? "$dir/nbody.$i"
+done
+
+echo "== a client is killed in mid-kernel while another works"
+timeout 60 "$build/examples/nbody" -benchmark -numbodies=262144 -iterations=100 >"$dir/victim" 2>&1 &
+victim=$!
+timeout 60 "$build/examples/nbody" -benchmark -compare -numbodies=65536 -iterations=60 >"$dir/other" 2>&1 &
+other=$!
+sleep 2
+kill -9 "$victim"
+wait "$other"
+verdict "gmux the other one" $? "$dir/other"
+check "gmux vecadd after it" "$build/examples/vecadd"
+"$control" ps | sed 's/^/        /'
+
+if [ -x "$build/bench/launch" ]; then
+    echo "== launches: name, median ns, 99 % ns"
+    for how in native gmux; do
+        prefix=
+        [ "$how" = native ] && prefix=$nowhere
+        timeout 60 $prefix "$build/bench/launch" | awk -v how=$how '{ print how, $1, $2, $3 }'
+        timeout 60 $prefix "$build/bench/copy" | awk -v how=$how '{ print how, $0 }'
+    done
+fi
+echo "$failed failed"
+exit "$failed"

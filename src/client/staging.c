@@ -1,0 +1,138 @@
+/*
+ * A circle of slots. To the device: a slot is filled, its record written, and the next slot is filled while the device
+ * copies. From the device: records for all slots are written first, and each slot is emptied when its copy is done.
+ * One copy at a time; a second thread waits.
+ */
+#include "client/staging.h"
+
+#include <string.h>
+
+#define SLOT_BYTES (1u << 20)
+#define SLOTS      8u
+
+/* Some rows of one plane, or a part of one row. */
+struct piece {
+    uint64_t host, device;
+    uint64_t width, rows;
+    uint64_t host_pitch, device_pitch;
+};
+
+struct slot {
+    uint32_t number; /* the record that used it last */
+    uint64_t seq;
+    struct piece piece; /* to be copied out when that is done; width 0: nothing */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t memory; /* lock; 0: not allocated yet */
+static struct slot slots[SLOTS];
+static unsigned next_slot;
+
+static void *slot_bytes(const struct slot *s)
+{
+    return (void *)(uintptr_t)(memory + (uint64_t)(s - slots) * SLOT_BYTES);
+}
+
+/* Rows between the program's memory and the slot, where they are packed. */
+static void move(const struct slot *s, const struct piece *p, bool in)
+{
+    uint8_t *packed = slot_bytes(s);
+    uint8_t *at = (uint8_t *)(uintptr_t)p->host;
+    for (uint64_t y = 0; y < p->rows; y++, packed += p->width, at += p->host_pitch)
+        memcpy(in ? packed : at, in ? at : packed, p->width);
+}
+
+static int submit(struct rt_stream *st, struct slot *s, const struct piece *p, bool to_device)
+{
+    uint64_t packed = (uintptr_t)slot_bytes(s);
+    struct wire_rec_copy r = {
+        .head.op = WIRE_OP_COPY,
+        .dst = to_device ? p->device : packed,
+        .src = to_device ? packed : p->device,
+        .width = p->width,
+        .height = p->rows,
+        .depth = 1,
+        .dst_pitch = to_device ? p->device_pitch : p->width,
+        .src_pitch = to_device ? p->width : p->device_pitch,
+    };
+    int result = rt_queue_begin(st);
+    if (result)
+        return result;
+    s->number = st->number;
+    result = rt_queue_put(st, &r.head, sizeof(r), NULL, 0, &s->seq);
+    rt_queue_end();
+    return result;
+}
+
+/* Waits for the slot's last copy and takes out what that brought. */
+static int settle(struct slot *s)
+{
+    int r = s->seq ? rt_session_wait(rt_session, s->number, s->seq, NULL) : CUDA_SUCCESS;
+    s->seq = 0;
+    if (r == CUDA_SUCCESS && s->piece.width)
+        move(s, &s->piece, false);
+    s->piece.width = 0;
+    return r;
+}
+
+static int copy_piece(struct rt_stream *st, const struct piece *p, bool to_device)
+{
+    struct slot *s = &slots[next_slot];
+    next_slot = (next_slot + 1) % SLOTS;
+    int r = settle(s);
+    if (r)
+        return r;
+    if (to_device)
+        move(s, p, true);
+    r = submit(st, s, p, to_device);
+    if (r == CUDA_SUCCESS && !to_device)
+        s->piece = *p;
+    return r;
+}
+
+/* One plane in pieces that fit a slot. */
+static int copy_plane(struct rt_stream *st, struct piece plane, bool to_device)
+{
+    uint64_t width = plane.width, rows = plane.rows;
+    int r = CUDA_SUCCESS;
+    if (plane.host_pitch == width && plane.device_pitch == width) {
+        width *= rows;
+        rows = 1;
+    }
+    uint64_t rows_once = GM_MAX(SLOT_BYTES / width, (uint64_t)1);
+    for (uint64_t y = 0; y < rows && r == CUDA_SUCCESS; y += rows_once)
+        for (uint64_t x = 0; x < width && r == CUDA_SUCCESS; x += SLOT_BYTES) {
+            struct piece p = plane;
+            p.host += y * plane.host_pitch + x;
+            p.device += y * plane.device_pitch + x;
+            p.width = GM_MIN(width - x, (uint64_t)SLOT_BYTES);
+            p.rows = GM_MIN(rows - y, rows_once);
+            r = copy_piece(st, &p, to_device);
+        }
+    return r;
+}
+
+int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t device, bool to_device)
+{
+    const struct rt_side *host_side = to_device ? &b->src : &b->dst;
+    const struct rt_side *device_side = to_device ? &b->dst : &b->src;
+    int r = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (!memory)
+        r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, &memory);
+    for (uint64_t z = 0; z < b->depth && r == CUDA_SUCCESS; z++)
+        r = copy_plane(st,
+                       (struct piece) { .host = host_side->address + z * host_side->slice,
+                                        .device = device + z * device_side->slice,
+                                        .width = b->width,
+                                        .rows = b->height,
+                                        .host_pitch = host_side->pitch,
+                                        .device_pitch = device_side->pitch },
+                       to_device);
+    for (unsigned i = 0; i < SLOTS && !to_device; i++) { /* oldest first */
+        int late = settle(&slots[(next_slot + i) % SLOTS]);
+        r = r ? r : late;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}

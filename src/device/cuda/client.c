@@ -1,0 +1,280 @@
+/*
+ * A client: its window, what is mapped there, and how it is taken off the device.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/cuda/state.h"
+
+/* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
+ * server's patience with an executor that does not answer. */
+#define STOP_NS (20 * GM_NS_PER_S)
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
+
+static void *pointer(uint64_t address)
+{
+    return (void *)(uintptr_t)address;
+}
+
+/* The host half of the window in this process: nothing accessible until it is mapped. */
+static int reserve_host(struct dev_client *c)
+{
+    void *want = pointer(c->base + c->half);
+    void *p =
+        mmap(want, c->half, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    if (p != want) {
+        munmap(p, c->half);
+        return -EEXIST;
+    }
+    c->host_reserved = true;
+    return 0;
+}
+
+static CUresult reserve_device(struct dev_client *c)
+{
+    CUdeviceptr at = 0;
+    CUresult r = c->dev->api.cuMemAddressReserve(&at, c->half, 0, c->base, 0);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (at != c->base) { /* the address is a wish to the driver */
+        (void)c->dev->api.cuMemAddressFree(at, c->half);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    c->reserved = true;
+    return CUDA_SUCCESS;
+}
+
+/* Completion words and event slots, where the GPU writes; the ring behind them is of no interest to it. */
+static CUresult register_session(struct dev_client *c)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    CUdeviceptr at = 0;
+    void *first = c->session->streams;
+    size_t size = (size_t)((uint8_t *)(c->session->events + c->session->events_count) - (uint8_t *)first);
+    CUresult r = api->cuMemHostRegister_v2(first, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (r != CUDA_SUCCESS)
+        return r;
+    c->registered = true;
+    r = api->cuMemHostGetDevicePointer_v2(&at, first, 0);
+    c->streams_at = at;
+    c->events_at = at + (uint64_t)((uint8_t *)c->session->events - (uint8_t *)first);
+    return r;
+}
+
+static CUresult make_gates(struct dev_client *c)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    void *p = NULL;
+    CUresult r = api->cuMemHostAlloc(&p, c->session->streams_count * sizeof(*c->gates),
+                                     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (r != CUDA_SUCCESS)
+        return r;
+    c->gates = p;
+    return api->cuMemHostGetDevicePointer_v2(&c->gates_at, p, 0);
+}
+
+int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+{
+    struct dev_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return GM_CUDA_OUT_OF_MEMORY;
+    cuda_enter(d);
+    *c = (struct dev_client) { .dev = d,
+                               .session = config->session,
+                               .base = config->window_base,
+                               .half = config->window_size / 2,
+                               .host_fd = config->host_fd };
+    c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
+    gm_list_init(&c->link);
+    gm_list_init(&c->ranges);
+    gm_list_init(&c->modules);
+    gm_list_init(&c->queues);
+    gm_list_init(&c->dirty);
+    pthread_mutex_init(&c->arrivals_lock, NULL);
+    pthread_mutex_init(&c->modules_lock, NULL);
+    CUresult r = reserve_device(c);
+    if (r == CUDA_SUCCESS && reserve_host(c) < 0)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (r == CUDA_SUCCESS)
+        r = register_session(c);
+    if (r == CUDA_SUCCESS)
+        r = make_gates(c);
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "no room for a client: error %d", (int)r);
+        cuda_client_destroy(c);
+        return (int)r;
+    }
+    gm_list_append(&d->clients, &c->link);
+    if (config->share_pct < 100)
+        gm_warn(&topic, "shares of multiprocessors are not enforced on this device");
+    *out = c;
+    return GM_CUDA_SUCCESS;
+}
+
+/* Nothing holds a client to its share here yet; what it was granted is what its programs are told. */
+void cuda_client_set_share(struct dev_client *c, double share_pct, int priority)
+{
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+static struct cuda_range *range_add(struct dev_client *c, uint64_t address, uint64_t size, bool host)
+{
+    struct cuda_range *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->address = address;
+    r->size = size;
+    r->host = host;
+    gm_list_append(&c->ranges, &r->link);
+    return r;
+}
+
+static void range_remove(struct cuda_range *r)
+{
+    gm_list_remove(&r->link);
+    free(r);
+}
+
+/* True if the range lies in the half of the window that begins at `from`. */
+static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address, uint64_t size)
+{
+    return size && address >= from && address - from <= c->half && size <= c->half - (address - from);
+}
+
+int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    uint64_t from = c->base + c->half;
+    if ((address | size) % 4096 || !in_half(c, from, address, size))
+        return GM_CUDA_INVALID_VALUE;
+    cuda_enter(c->dev);
+    struct cuda_range *range = range_add(c, address, size, true);
+    if (!range)
+        return GM_CUDA_OUT_OF_MEMORY;
+    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->host_fd,
+             (off_t)(address - from)) == MAP_FAILED) {
+        range_remove(range);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    CUresult r = c->dev->api.cuMemHostRegister_v2(pointer(address), size,
+                                                  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (r != CUDA_SUCCESS) {
+        range_remove(range);
+        (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    }
+    return (int)r;
+}
+
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    const CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->device },
+                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemGenericAllocationHandle handle;
+    if (!in_half(c, c->base, address, size))
+        return GM_CUDA_INVALID_VALUE;
+    cuda_enter(c->dev);
+    struct cuda_range *range = range_add(c, address, size, false);
+    if (!range)
+        return GM_CUDA_OUT_OF_MEMORY;
+    CUresult r =
+        api->cuMemImportFromShareableHandle(&handle, pointer((uint64_t)fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (r == CUDA_SUCCESS) {
+        r = api->cuMemMap(address, size, 0, handle, 0);
+        (void)api->cuMemRelease(handle); /* the mapping keeps it */
+        if (r == CUDA_SUCCESS) {
+            r = api->cuMemSetAccess(address, size, &access, 1);
+            if (r != CUDA_SUCCESS)
+                (void)api->cuMemUnmap(address, size);
+        }
+    }
+    if (r != CUDA_SUCCESS)
+        range_remove(range);
+    return (int)r;
+}
+
+static void range_unmap(struct dev_client *c, struct cuda_range *r)
+{
+    if (r->host) {
+        (void)c->dev->api.cuMemHostUnregister(pointer(r->address));
+        (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+                   -1, 0);
+    } else {
+        (void)c->dev->api.cuMemUnmap(r->address, r->size);
+    }
+    range_remove(r);
+}
+
+void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    cuda_enter(c->dev);
+    gm_list_for_each (r, &c->ranges, struct cuda_range, link)
+        if (r->address == address && r->size == size) {
+            range_unmap(c, r);
+            return;
+        }
+}
+
+/* --- the end ------------------------------------------------------------------------------------------------------ */
+
+/* A kernel that runs can only be waited for: the context is everybody's. */
+static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
+{
+    struct dev *d = c->dev;
+    const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
+    CUresult r;
+    while ((r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
+        if (gm_now_ns() > deadline) {
+            gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
+            cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
+        }
+        nanosleep(&pause, NULL);
+    }
+    if (r != CUDA_SUCCESS && cuda_is_fatal(r))
+        cuda_die(d, r);
+}
+
+void cuda_client_stop(struct dev_client *c)
+{
+    uint64_t deadline = gm_now_ns() + STOP_NS;
+    cuda_enter(c->dev);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        atomic_store_explicit(&c->gates[q->number], q->last + 1, memory_order_release);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        drain(c, q, deadline);
+}
+
+void cuda_client_destroy(struct dev_client *c)
+{
+    if (!c)
+        return;
+    const struct cuda_driver *api = &c->dev->api;
+    cuda_enter(c->dev);
+    gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
+        cuda_queue_destroy(q);
+    gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
+        cuda_module_unload(m);
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
+        range_unmap(c, r);
+    if (c->gates)
+        (void)api->cuMemFreeHost((void *)(uintptr_t)c->gates);
+    if (c->registered)
+        (void)api->cuMemHostUnregister(c->session->streams);
+    if (c->reserved)
+        (void)api->cuMemAddressFree(c->base, c->half);
+    if (c->host_reserved)
+        munmap(pointer(c->base + c->half), c->half);
+    gm_list_remove(&c->link);
+    pthread_mutex_destroy(&c->arrivals_lock);
+    pthread_mutex_destroy(&c->modules_lock);
+    free(c);
+}

@@ -1,0 +1,207 @@
+/*
+ * Opening: the genuine driver, its first device, a context, and the little kernel that stamps times. What programs hear
+ * about the device is what the driver says.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "device/cuda/state.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
+
+/* The time first, then the number that says the time is there. */
+static const char stamp_ptx[] = ".version 7.0\n"
+                                ".target sm_70\n"
+                                ".address_size 64\n"
+                                ".visible .entry stamp(.param .u64 slot, .param .u64 seq)\n"
+                                "{\n"
+                                "    .reg .b64 %r<4>;\n"
+                                "    ld.param.u64 %r1, [slot];\n"
+                                "    ld.param.u64 %r2, [seq];\n"
+                                "    mov.u64 %r3, %globaltimer;\n"
+                                "    st.relaxed.sys.global.u64 [%r1], %r3;\n"
+                                "    fence.acq_rel.sys;\n"
+                                "    st.relaxed.sys.global.u64 [%r1+8], %r2;\n"
+                                "    ret;\n"
+                                "}\n";
+
+void cuda_enter(struct dev *d)
+{
+    static _Thread_local bool entered;
+    if (GM_LIKELY(entered))
+        return;
+    entered = d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS;
+}
+
+bool cuda_is_fatal(CUresult r)
+{
+    switch ((int)r) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case GM_CUDA_ILLEGAL_ADDRESS:
+    case GM_CUDA_LAUNCH_TIMEOUT:
+    case GM_CUDA_ASSERT:
+    case GM_CUDA_HARDWARE_STACK_ERROR:
+    case GM_CUDA_ILLEGAL_INSTRUCTION:
+    case GM_CUDA_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case GM_CUDA_LAUNCH_FAILED:
+    case GM_CUDA_UNKNOWN:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void cuda_die(struct dev *d, CUresult r)
+{
+    if (atomic_exchange(&d->dead, true))
+        for (;;)
+            pause(); /* another thread is at it, and ends the process */
+    gm_error(&topic, "the device's context ended with error %d", (int)r);
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        if (atomic_load(&c->submitted) != atomic_load(&c->completed))
+            d->events.client_fault(
+                d->events.arg, c, (int)r, 0,
+                "a fault of this program's kernel, or of one that ran beside it, ended the device's "
+                "context");
+    _exit(1);
+}
+
+bool cuda_check(struct dev_client *c, CUresult r, const char *what)
+{
+    if (GM_LIKELY(r == CUDA_SUCCESS))
+        return true;
+    if (cuda_is_fatal(r))
+        cuda_die(c->dev, r);
+    c->dev->events.client_fault(c->dev->events.arg, c, (int)r, 0, what);
+    return false;
+}
+
+static void describe(struct dev *d)
+{
+    const struct cuda_driver *api = &d->api;
+    struct dev_info *i = &d->info;
+    CUuuid uuid = { 0 };
+    size_t total = 0;
+    int version = 0;
+
+    (void)api->cuDeviceGetName(i->name, sizeof(i->name), d->device);
+    (void)api->cuDeviceGetUuid_v2(&uuid, d->device);
+    memcpy(i->uuid, uuid.bytes, sizeof(i->uuid));
+    (void)api->cuDeviceTotalMem_v2(&total, d->device);
+    i->memory_total = total;
+    (void)api->cuDriverGetVersion(&version);
+    i->driver_version = (uint32_t)version;
+    for (int a = 1; a < (int)DEV_ATTRIBUTES; a++) {
+        int value = 0;
+        if (api->cuDeviceGetAttribute(&value, (CUdevice_attribute)a, d->device) == CUDA_SUCCESS)
+            i->attributes[a] = value;
+    }
+    i->multiprocessors = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+    i->pci_domain = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID];
+    i->pci_bus = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID];
+    i->pci_device = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID];
+    i->completes_always = true;
+    i->memory_apart = true;
+    i->runs_elsewhere = true;
+    i->depth_max = 768; /* the driver's own queues hold about 1,000, and whoever fills one stops in the driver */
+}
+
+static CUresult start(struct dev *d)
+{
+    CUmodule module;
+    /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that streams of
+     * different clients do not stand behind each other. */
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* later would be while others' work runs */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    CUresult r = d->api.cuInit(0);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuDeviceGet(&d->device, 0);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuDevicePrimaryCtxRetain(&d->context, d->device);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuCtxSetCurrent(d->context);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuModuleLoadDataEx(&module, stamp_ptx, 0, NULL, NULL);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuModuleGetFunction(&d->stamp, module, "stamp");
+    return r;
+}
+
+static int cuda_open(struct dev **out, const struct dev_events *events)
+{
+    char why[512] = "";
+    struct dev *d = calloc(1, sizeof(*d));
+    if (!d)
+        return GM_CUDA_OUT_OF_MEMORY;
+    gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
+    d->events = *events;
+    gm_list_init(&d->active);
+    gm_list_init(&d->clients);
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->work, NULL);
+    if (cuda_driver_load(&d->api, why, sizeof(why)) < 0) {
+        gm_error(&topic, "%s", why);
+        free(d);
+        return GM_CUDA_NO_DEVICE;
+    }
+    CUresult r = start(d);
+    if (r == CUDA_SUCCESS && cuda_watch_start(d) < 0)
+        r = CUDA_ERROR_OPERATING_SYSTEM;
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "the NVIDIA driver does not start: error %d", (int)r);
+        free(d);
+        return (int)r;
+    }
+    describe(d);
+    *out = d;
+    return GM_CUDA_SUCCESS;
+}
+
+/* The watch runs until the process ends, as the context does. */
+static void cuda_close(struct dev *d)
+{
+}
+
+static const struct dev_info *cuda_info(struct dev *d)
+{
+    return &d->info;
+}
+
+extern const struct dev_ops gmux_device;
+GM_EXPORT const struct dev_ops gmux_device = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .info = cuda_info,
+    .client_create = cuda_client_create,
+    .client_set_share = cuda_client_set_share,
+    .client_stop = cuda_client_stop,
+    .client_destroy = cuda_client_destroy,
+    .memory_map = cuda_memory_map,
+    .memory_attach = cuda_memory_attach,
+    .memory_unmap = cuda_memory_unmap,
+    .module_load = cuda_module_load,
+    .module_place = cuda_module_place,
+    .module_unload = cuda_module_unload,
+    .queue_create = cuda_queue_create,
+    .queue_destroy = cuda_queue_destroy,
+    .launch = cuda_launch,
+    .copy = cuda_copy,
+    .write = cuda_write,
+    .fill = cuda_fill,
+    .wait = cuda_wait,
+    .stamp = cuda_stamp,
+    .gate = cuda_gate,
+    .gate_moved = cuda_gate_moved,
+    .mark = cuda_mark,
+    .flush = cuda_flush,
+    .backlog = cuda_backlog,
+};

@@ -1,0 +1,75 @@
+/*
+ * The functions of the genuine driver that the cuda device calls, found by name: nothing is linked with NVIDIA's
+ * library, and one that is too old is refused once, at the start.
+ */
+#ifndef GMUX_DEVICE_CUDA_DRIVER_H
+#define GMUX_DEVICE_CUDA_DRIVER_H
+
+#include <cuda.h>
+
+#include "base/attr.h"
+
+/* Exported symbols, version included: what cuda.h calls cuMemAlloc is cuMemAlloc_v2. */
+#define CUDA_DRIVER_FUNCTIONS(X)                                                                                     \
+    X(cuInit)                                                                                                        \
+    X(cuDriverGetVersion)                                                                                            \
+    X(cuDeviceGet)                                                                                                   \
+    X(cuDeviceGetName)                                                                                               \
+    X(cuDeviceGetUuid_v2)                                                                                            \
+    X(cuDeviceTotalMem_v2)                                                                                           \
+    X(cuDeviceGetAttribute)                                                                                          \
+    X(cuDevicePrimaryCtxRetain)                                                                                      \
+    X(cuCtxSetCurrent)                                                                                               \
+    X(cuMemAddressReserve)                                                                                           \
+    X(cuMemAddressFree)                                                                                              \
+    X(cuMemImportFromShareableHandle)                                                                                \
+    X(cuMemRelease)                                                                                                  \
+    X(cuMemMap)                                                                                                      \
+    X(cuMemUnmap)                                                                                                    \
+    X(cuMemSetAccess)                                                                                                \
+    X(cuMemHostAlloc)                                                                                                \
+    X(cuMemFreeHost)                                                                                                 \
+    X(cuMemHostRegister_v2)                                                                                          \
+    X(cuMemHostUnregister)                                                                                           \
+    X(cuMemHostGetDevicePointer_v2)                                                                                  \
+    X(cuModuleLoadDataEx)                                                                                            \
+    X(cuModuleUnload)                                                                                                \
+    X(cuModuleGetFunction)                                                                                           \
+    X(cuModuleGetFunctionCount)                                                                                      \
+    X(cuModuleEnumerateFunctions)                                                                                    \
+    X(cuModuleGetGlobal_v2)                                                                                          \
+    X(cuFuncGetName)                                                                                                 \
+    X(cuFuncGetParamInfo)                                                                                            \
+    X(cuFuncGetAttribute)                                                                                            \
+    X(cuFuncSetAttribute)                                                                                            \
+    X(cuStreamCreateWithPriority)                                                                                    \
+    X(cuStreamDestroy_v2)                                                                                            \
+    X(cuStreamQuery)                                                                                                 \
+    X(cuStreamWaitEvent)                                                                                             \
+    X(cuStreamWriteValue64_v2)                                                                                       \
+    X(cuStreamWaitValue64_v2)                                                                                        \
+    X(cuEventCreate)                                                                                                 \
+    X(cuEventDestroy_v2)                                                                                             \
+    X(cuEventRecord)                                                                                                 \
+    X(cuLaunchKernel)                                                                                                \
+    X(cuLaunchHostFunc)                                                                                              \
+    X(cuMemcpyAsync)                                                                                                 \
+    X(cuMemcpyHtoDAsync_v2)                                                                                          \
+    X(cuMemcpy3DAsync_v2)                                                                                            \
+    X(cuMemsetD8Async)                                                                                               \
+    X(cuMemsetD16Async)                                                                                              \
+    X(cuMemsetD32Async)                                                                                              \
+    X(cuMemsetD2D8Async)                                                                                             \
+    X(cuMemsetD2D16Async)                                                                                            \
+    X(cuMemsetD2D32Async)
+
+struct cuda_driver {
+#define X(name) __typeof__(name) *name;
+    CUDA_DRIVER_FUNCTIONS(X)
+#undef X
+};
+
+/* Finds all of them. 0; -ENOENT with a one-line reason in `why`. */
+GM_MUST_CHECK int cuda_driver_load(struct cuda_driver *d, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * The cuda device: what its files share.
+ *
+ * One primary context for all clients. A client's device area is one reservation of addresses in it, into which the
+ * server's memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a stream of the
+ * driver. Completion words are written by the GPU itself, at marks: a write behind everything submitted so far, made
+ * when the client's ring has run dry and after every so many operations. The GPU cannot wake a sleeper, so one thread
+ * (watch.c) looks at the words of queues with work in flight, wakes, and finds out about faults.
+ *
+ * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
+ * error, and the server starts another executor for the rest.
+ *
+ * Locks: dev.lock for the list of active queues; everything else of a client belongs to its thread, or to the main
+ * thread while that one does not run.
+ */
+#ifndef GMUX_DEVICE_CUDA_STATE_H
+#define GMUX_DEVICE_CUDA_STATE_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "device/cuda/driver.h"
+#include "device/device.h"
+
+struct dev {
+    struct cuda_driver api;
+    struct dev_info info;
+    struct dev_events events;
+    CUdevice device;
+    CUcontext context;
+    CUfunction stamp; /* writes the time and a sequence number */
+    _Atomic bool dead;
+
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct gm_list active;  /* queues with marks that have not been seen to arrive */
+    struct gm_list clients; /* changed by the main thread */
+};
+
+/* A range of a client's window that is mapped. */
+struct cuda_range {
+    struct gm_list link; /* client->ranges */
+    uint64_t address, size;
+    bool host;
+};
+
+struct dev_client {
+    struct gm_list link;
+    struct dev *dev;
+    struct tp_session *session;
+    uint64_t base, half; /* device area, then host area */
+    int host_fd;         /* not owned */
+    bool reserved, host_reserved, registered;
+    CUdeviceptr streams_at; /* where the device sees session->streams and session->events */
+    CUdeviceptr events_at;
+    struct gm_list ranges;
+    pthread_mutex_t modules_lock;
+    struct gm_list modules; /* modules_lock: the main thread changes it, the client's looks variables up */
+    struct gm_list queues;
+    struct gm_list dirty;    /* queues with operations behind their last mark */
+    _Atomic uint64_t *gates; /* a word for each stream, which the GPU waits for; ours, not the client's */
+    CUdeviceptr gates_at;
+    pthread_mutex_t arrivals_lock;
+    uint64_t arrivals;          /* arrivals_lock */
+    _Atomic uint64_t submitted; /* operations */
+    _Atomic uint64_t completed; /* of those, as far as was seen */
+};
+
+struct cuda_function {
+    CUfunction handle;
+    uint32_t param_bytes;
+    uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
+};
+
+struct dev_module {
+    struct gm_list link; /* client->modules */
+    struct dev_client *client;
+    CUmodule handle;
+    struct cuda_function *functions;
+    uint32_t functions_count;
+    struct cuda_global {
+        uint64_t address, size;
+    } * globals;
+    uint32_t globals_count;
+    void *info;
+};
+
+struct dev_queue {
+    struct dev_client *client;
+    struct gm_list link;   /* client->queues */
+    struct gm_list dirty;  /* client->dirty, or alone */
+    struct gm_list active; /* dev->active, or alone; dev->lock */
+    struct tp_stream_slot *slot;
+    uint32_t number;
+    CUstream stream;
+    CUevent event;      /* for others to wait for; made when first needed */
+    uint64_t event_seq; /* everything up to here is before the event */
+    uint64_t last;      /* submitted */
+    uint64_t marked;
+    uint64_t seen;     /* dev->lock: completed, as the watch saw it last */
+    uint32_t unmarked; /* operations since the last mark */
+};
+
+/* Makes the context current in the calling thread. */
+void cuda_enter(struct dev *d);
+
+/* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
+ * is the context's end ends the process. Any thread, no lock held. */
+bool cuda_check(struct dev_client *c, CUresult r, const char *what);
+/* The context has died of `r`: reports whoever had work in flight and ends the process. */
+GM_NORETURN void cuda_die(struct dev *d, CUresult r);
+/* True for results after which the context is of no use any more. */
+bool cuda_is_fatal(CUresult r);
+
+/* Starts the thread that watches. 0 or -errno. */
+GM_MUST_CHECK int cuda_watch_start(struct dev *d);
+
+/* --- client.c */
+int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
+void cuda_client_set_share(struct dev_client *c, double share_pct, int priority);
+void cuda_client_stop(struct dev_client *c);
+void cuda_client_destroy(struct dev_client *c);
+int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd);
+void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
+
+/* --- module.c */
+int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
+                     struct dev_module_info *info);
+int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
+void cuda_module_unload(struct dev_module *m);
+
+/* --- names.c: variables that an image may have; the driver cannot list them */
+/* Calls `found` for each name; a name may come twice, and may be no variable after all. */
+void cuda_names(const void *image, size_t size, uint32_t kind, void (*found)(void *arg, const char *name), void *arg);
+
+/* --- queue.c */
+int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
+void cuda_queue_destroy(struct dev_queue *q);
+int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
+int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
+int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
+int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);
+int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);
+int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
+int cuda_gate(struct dev_queue *q, uint64_t seq);
+void cuda_gate_moved(struct dev_queue *q);
+int cuda_mark(struct dev_queue *q, uint64_t seq);
+void cuda_flush(struct dev_client *c);
+uint32_t cuda_backlog(struct dev_client *c);
+
+#endif

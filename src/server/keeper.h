@@ -1,0 +1,34 @@
+/*
+ * Who keeps the bytes of a heap's ranges. For devices whose memory is the host's they are in the area's memfd; for a
+ * GPU they are handles of the driver, made here without a context, which is why they outlive every executor.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_KEEPER_H
+#define GMUX_SERVER_KEEPER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct srv_heap;
+struct srv_mapping;
+
+struct srv_keeper_ops {
+    uint64_t page; /* a range that is mapped is a multiple of it */
+    /* Gives the mapping's range its memory, zeroed; sets mapping->fd if the executor needs one. CUresult. May be NULL:
+     * it is there. */
+    int (*take)(struct srv_heap *h, struct srv_mapping *m);
+    /* Undoes take(): the range costs nothing any more. The executor has let go of it. */
+    void (*give)(struct srv_heap *h, struct srv_mapping *m);
+    /* A part of what is taken and stays mapped is not used any more. May be NULL. */
+    void (*clear)(struct srv_heap *h, uint64_t address, uint64_t size);
+};
+
+extern const struct srv_keeper_ops srv_keeper_memfd;
+extern const struct srv_keeper_ops srv_keeper_pinned; /* the host area of a device with memory of its own */
+extern const struct srv_keeper_ops srv_keeper_cuda;
+
+/* Before srv_keeper_cuda is used: finds the device with this uuid. 0, or -errno with a one-line reason in `why`. */
+int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size);
+
+#endif

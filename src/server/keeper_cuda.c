@@ -1,0 +1,111 @@
+/*
+ * Memory of a GPU: a handle of the genuine driver for each mapping, and the descriptor that the executor maps it with.
+ * The driver is initialised, and no context is ever made: this process costs no memory on the device and cannot fault
+ * there. What is freed goes back to the kernel's driver, which clears it before anybody gets it again.
+ */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "device/genuine/genuine.h"
+#include "server/keeper.h"
+#include "server/memory.h"
+
+#define KEEPER_FUNCTIONS(X)                                                                                          \
+    X(cuInit)                                                                                                        \
+    X(cuDeviceGetCount)                                                                                              \
+    X(cuDeviceGet)                                                                                                   \
+    X(cuDeviceGetUuid_v2)                                                                                            \
+    X(cuMemCreate)                                                                                                   \
+    X(cuMemRelease)                                                                                                  \
+    X(cuMemExportToShareableHandle)
+
+/* One per process, as the driver is. */
+static struct {
+#define X(name) __typeof__(name) *name;
+    KEEPER_FUNCTIONS(X)
+#undef X
+    CUdevice device;
+} driver;
+
+static int load(char *why, size_t why_size)
+{
+    const char *missing = NULL;
+    void *library = dev_genuine_library(why, why_size);
+    if (!library)
+        return -ENOENT;
+#define X(name)                                                                                                      \
+    driver.name = (__typeof__(driver.name))dlsym(library, #name);                                                    \
+    if (!driver.name)                                                                                                \
+        missing = #name;
+    KEEPER_FUNCTIONS(X)
+#undef X
+    if (!missing)
+        return 0;
+    (void)snprintf(why, why_size, "the NVIDIA driver has no %s", missing);
+    return -ENOENT;
+}
+
+int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size)
+{
+    int count = 0;
+    int r = load(why, why_size);
+    if (r < 0)
+        return r;
+    /* It must not find our daemon, or its own. */
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
+    CUresult result = driver.cuInit(0);
+    if (result == CUDA_SUCCESS)
+        result = driver.cuDeviceGetCount(&count);
+    for (int i = 0; result == CUDA_SUCCESS && i < count; i++) {
+        CUuuid is;
+        CUdevice device;
+        result = driver.cuDeviceGet(&device, i);
+        if (result == CUDA_SUCCESS)
+            result = driver.cuDeviceGetUuid_v2(&is, device);
+        if (result == CUDA_SUCCESS && memcmp(is.bytes, uuid, sizeof(is.bytes)) == 0) {
+            driver.device = device;
+            return 0;
+        }
+    }
+    (void)snprintf(why, why_size, "the executor's device is not among this process's %d (error %d)", count,
+                   (int)result);
+    return -ENODEV;
+}
+
+static int take(struct srv_heap *h, struct srv_mapping *m)
+{
+    const CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = driver.device },
+    };
+    CUmemGenericAllocationHandle handle;
+    int fd = -1;
+    CUresult r = driver.cuMemCreate(&handle, m->block->size, &prop, 0);
+    if (r != CUDA_SUCCESS)
+        return (int)r;
+    r = driver.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (r != CUDA_SUCCESS) {
+        (void)driver.cuMemRelease(handle);
+        return (int)r;
+    }
+    m->handle = handle;
+    m->fd = fd;
+    return GM_CUDA_SUCCESS;
+}
+
+static void give(struct srv_heap *h, struct srv_mapping *m)
+{
+    if (m->fd < 0)
+        return;
+    m->fd = gm_close(m->fd);
+    (void)driver.cuMemRelease(m->handle);
+}
+
+const struct srv_keeper_ops srv_keeper_cuda = { .page = SRV_SLAB, .take = take, .give = give };
