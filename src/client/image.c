@@ -84,7 +84,7 @@ static int fatbin_look(const uint8_t *data, struct rt_image *out)
     memcpy(&h, data, sizeof(h));
     if (h.magic != FATBIN_MAGIC || h.header_size < sizeof(h) || h.size > FATBIN_MAXIMUM)
         return CUDA_ERROR_INVALID_IMAGE;
-    if (rt_session->memory_apart) { /* a real GPU's driver chooses, and reads what is compressed */
+    if (rt_session && rt_session->memory_apart) { /* a real GPU's driver chooses, and reads what is compressed */
         *out = (struct rt_image) { data, h.header_size + h.size, WIRE_IMAGE_KIND_FATBIN };
         return CUDA_SUCCESS;
     }

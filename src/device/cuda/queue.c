@@ -12,6 +12,9 @@
 #include "device/cuda/state.h"
 
 #define MARK_EVERY 64u
+/* A gate takes so much more room in the driver's queues than a launch; a client's thread that stops in the driver for
+ * want of room could not open gates any more. */
+#define GATE_WEIGHT 16u
 
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
@@ -60,7 +63,9 @@ uint32_t cuda_backlog(struct dev_client *c)
 {
     uint64_t completed = atomic_load_explicit(&c->completed, memory_order_relaxed);
     uint64_t all = atomic_load_explicit(&c->submitted, memory_order_relaxed);
-    return all > completed ? (uint32_t)GM_MIN(all - completed, (uint64_t)UINT32_MAX) : 0;
+    uint64_t ahead = GATE_WEIGHT * (uint64_t)atomic_load_explicit(&c->gates_ahead, memory_order_relaxed);
+    ahead += all > completed ? all - completed : 0;
+    return (uint32_t)GM_MIN(ahead, (uint64_t)UINT32_MAX);
 }
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
@@ -296,49 +301,14 @@ int cuda_mark(struct dev_queue *q, uint64_t seq)
 
 /* --- gates ---------------------------------------------------------------------------------------------------------- */
 
-struct arrival {
-    struct dev_client *client;
-    struct tp_stream_slot *slot;
-    uint64_t seq;
-};
-
-/* On a thread of the driver's, in the stream's order. */
-static void CUDA_CB arrive(void *arg)
-{
-    struct arrival *a = arg;
-    struct dev_client *c = a->client;
-    atomic_store_explicit(&a->slot->arrived, a->seq, memory_order_release);
-    pthread_mutex_lock(&c->arrivals_lock);
-    tp_word_publish(&c->session->control->arrivals, ++c->arrivals);
-    pthread_mutex_unlock(&c->arrivals_lock);
-    free(a);
-}
-
+/* A stream of the driver that stands at a wait for memory lets the driver's own calls stand still with it, so a gate
+ * cannot be put into a stream. */
 int cuda_gate(struct dev_queue *q, uint64_t seq)
 {
-    struct dev_client *c = q->client;
-    struct arrival *a = malloc(sizeof(*a));
-    if (!a)
-        return GM_CUDA_OUT_OF_MEMORY;
-    cuda_enter(c->dev);
-    *a = (struct arrival) { c, q->slot, seq };
-    mark_now(q); /* what is before the gate must be seen to be done while the stream stands at it */
-    CUresult r = q->event ? record(q) : CUDA_SUCCESS;
-    if (r == CUDA_SUCCESS)
-        r = c->dev->api.cuLaunchHostFunc(q->stream, arrive, a);
-    if (r != CUDA_SUCCESS)
-        free(a);
-    if (r == CUDA_SUCCESS)
-        r = c->dev->api.cuStreamWaitValue64_v2(q->stream, c->gates_at + q->number * sizeof(uint64_t), seq,
-                                               CU_STREAM_WAIT_VALUE_GEQ);
-    (void)cuda_check(c, r, "the device refused a gate");
-    (void)submitted(q, seq);
-    cuda_gate_moved(q);
-    return GM_CUDA_SUCCESS;
+    (void)cuda_check(q->client, CUDA_ERROR_NOT_SUPPORTED, "host functions do not work on this device yet");
+    return submitted(q, seq);
 }
 
 void cuda_gate_moved(struct dev_queue *q)
 {
-    uint64_t gate = atomic_load_explicit(&q->slot->gate, memory_order_acquire);
-    atomic_store_explicit(&q->client->gates[q->number], gate, memory_order_release);
 }

@@ -61,9 +61,10 @@ struct dev_client {
     _Atomic uint64_t *gates; /* a word for each stream, which the GPU waits for; ours, not the client's */
     CUdeviceptr gates_at;
     pthread_mutex_t arrivals_lock;
-    uint64_t arrivals;          /* arrivals_lock */
-    _Atomic uint64_t submitted; /* operations */
-    _Atomic uint64_t completed; /* of those, as far as was seen */
+    uint64_t arrivals;            /* arrivals_lock */
+    _Atomic uint64_t submitted;   /* operations */
+    _Atomic uint64_t completed;   /* of those, as far as was seen */
+    _Atomic uint32_t gates_ahead; /* submitted and not reached */
 };
 
 struct cuda_function {
