@@ -126,6 +126,8 @@ char *ctl_spawn_find_server(void)
         path = candidate(dir, "gmux-server");
         if (!path)
             path = candidate(dir, "../server/gmux-server");
+        if (!path)
+            path = candidate(dir, "../libexec/gmux/gmux-server");
     }
     return path ? path : strdup(GMUX_LIBEXECDIR "/gmux-server");
 }

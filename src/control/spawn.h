@@ -21,8 +21,8 @@ struct ctl_spawn {
 /* Descriptors are CLOEXEC and the caller's. The process id, or -errno. */
 GM_MUST_CHECK pid_t ctl_spawn_server(const struct ctl_spawn *how, int *link_fd, int *output_fd);
 
-/* Where gmux-server is: beside the running program in a build tree, in the directory that GMUX_LIBEXECDIR names, or
- * where it was installed. The first that can be executed; the installed place if none can, so that the error names
+/* Where gmux-server is: in the directory that GMUX_LIBEXECDIR names, beside the running program in a build tree or in
+ * an installed one (wherever that was moved to), or where it was to be installed. The first that can be executed; the installed place if none can, so that the error names
  * it. The caller frees; NULL without memory. */
 char *ctl_spawn_find_server(void);
 

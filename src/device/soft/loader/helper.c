@@ -28,7 +28,7 @@ int loader_helper_find(const char *configured, char *path, size_t size)
 {
     char self[PATH_MAX];
     const char *own = configured ? configured : secure_getenv("GMUX_JIT");
-    const char *libexec = secure_getenv("GMUX_LIBEXEC_DIR");
+    const char *libexec = secure_getenv("GMUX_LIBEXECDIR");
 
     if (own)
         return own[0] ? try_path(path, size, own, "") : -ENOENT;
