@@ -109,3 +109,75 @@ the_server() {
 one_server() {
     [ -n "$(the_server)" ]
 }
+
+# ---- real programs on the software device ----
+
+real_setup() {
+    common_setup
+    unset GMUX_LIBEXECDIR # everything from the build tree
+    export GMUX_GENUINE_LIBCUDA=none GMUX_DEVICE=soft GMUX_CACHE_DIR=${GMUX_CACHE_DIR-$DIR/objects}
+    misbehave=$GMUX_BUILD/tests/e2e/misbehave
+}
+
+# start_program NAME PROGRAM [ARGUMENT]...: in the background; its process id in the variable NAME, its output in
+# $DIR/NAME.out, a descriptor to write to it in NAME_in.
+start_program() {
+    local name=$1 fd
+    shift
+    rm -f "$DIR/$name.in"
+    mkfifo "$DIR/$name.in"
+    exec {fd}<>"$DIR/$name.in"
+    : > "$DIR/$name.out"
+    "$@" < "$DIR/$name.in" > "$DIR/$name.out" 2>&1 3>&- &
+    printf -v "$name" %s $!
+    printf -v "${name}_in" %s "$fd"
+    CLIENTS+=($!)
+}
+
+# The program's last line is this, within 20 s.
+last_line_is() {
+    [ "$(tail -n 1 "$DIR/$1.out")" = "$2" ]
+}
+
+program_says() {
+    until_true 200 last_line_is "$1" "$2" || {
+        echo "$1 says: $(cat "$DIR/$1.out")"
+        return 1
+    }
+}
+
+# Asks it to end, with a line. (Its input does not end: programs started later have our end of it, too.)
+end_program() {
+    local fd=${1}_in
+    echo end >&"${!fd}"
+    ends_well "$1"
+}
+
+# It ends by itself, with status 0, within 30 s.
+ends_well() {
+    until_true 300 gone "${!1}" || {
+        echo "$1 does not end"
+        return 1
+    }
+    wait "${!1}"
+}
+
+# It has used no processor time for half a second, within 20 s.
+rests() {
+    local used before=-1 same=0
+    for ((i = 0; i < 200; i++)); do
+        used=$(awk '{ print $14 + $15 }' "/proc/$1/stat")
+        same=$((used - before <= 1 ? same + 1 : 0)) before=$used
+        [ "$same" -lt 5 ] || return 0
+        until_true 1 false || true
+    done
+    return 1
+}
+
+the_executor() {
+    local server
+    server=$(the_server)
+    executor_of() { executor=$(cat "/proc/$1/task/$1/children") && [ -n "$executor" ]; }
+    until_true 100 executor_of "$server"
+    echo "${executor%% *}"
+}

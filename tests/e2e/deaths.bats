@@ -1,0 +1,91 @@
+# Processes that die under real programs on the software device: the executor, the server, and two hundred clients.
+
+load helper
+
+setup() {
+    real_setup
+}
+
+teardown() {
+    common_teardown
+}
+
+@test "the executor is killed: memory, globals and modules outlive it, busy clients get an error" {
+    start_daemon
+    start_program idle "$misbehave" idle
+    program_says idle 41
+    for round in 1 2 3; do
+        start_program busy "$misbehave" spin
+        program_says busy running
+        executor=$(the_executor)
+        kill -9 "$executor"
+        program_says busy 719
+        echo more >&"$idle_in"
+        program_says idle $((41 + round))
+        [ "$(the_executor)" != "$executor" ]
+    done
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    end_program idle
+}
+
+@test "the server is killed: 806 for its clients, which exit; another server for the next" {
+    start_daemon
+    start_program idle "$misbehave" idle
+    program_says idle 41
+    start_program busy "$misbehave" spin
+    program_says busy running
+    server=$(the_server)
+    executor=$(the_executor)
+    kill -9 "$server"
+    program_says busy 806
+    echo more >&"$idle_in"
+    program_says idle -806
+    ends_well busy
+    end_program idle
+    until_true 100 gone "$executor"
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    [ "$(the_server)" != "$server" ]
+}
+
+anonymous_kib() {
+    awk '/^Private_Dirty/ { print $2 }' "/proc/$1/smaps_rollup"
+}
+
+descriptors() {
+    ls "/proc/$1/fd" | wc -l
+}
+
+@test "two hundred clients that die at any point under load leave nothing behind" {
+    start_daemon
+    start_program neighbour "$misbehave" steady
+    program_says neighbour running
+    server=$(the_server)
+    executor=$(the_executor)
+    only_neighbour() { [ "$("$control" get_client_list "$server")" = "$neighbour" ]; }
+    "$misbehave" churn 24 # fills caches and pools, compiles
+    until_true 100 only_neighbour
+    before="$(descriptors "$daemon") $(descriptors "$server") $(descriptors "$executor")"
+    server_kib=$(anonymous_kib "$server") executor_kib=$(anonymous_kib "$executor")
+
+    run -0 "$misbehave" churn 200
+    echo "$output"
+
+    until_true 100 only_neighbour
+    as_before() {
+        after="$(descriptors "$daemon") $(descriptors "$server") $(descriptors "$executor")"
+        [ "$after" = "$before" ]
+    }
+    until_true 100 as_before || { echo "descriptors: $before before, $after after"; false; }
+    [ "$(the_server)" = "$server" ]
+    [ "$(the_executor)" = "$executor" ]
+    echo "# KiB: server $server_kib, then $(anonymous_kib "$server"); executor $executor_kib, then" \
+        "$(anonymous_kib "$executor")" >&3
+    [ "$(($(anonymous_kib "$server") - server_kib))" -lt 512 ]
+    [ "$(($(anonymous_kib "$executor") - executor_kib))" -lt 8192 ]
+    end_program neighbour
+    grep -q '^right [0-9]* times' "$DIR/neighbour.out"
+    # Everything given back: the server says what is charged.
+    run -0 "$misbehave" fault divide
+    "$control" quit -t 5
+    gone "$server"
+}

@@ -1,0 +1,316 @@
+/*
+ * A driver-API program for the tests of faults; what it does is its first argument:
+ *
+ *   fault KIND     one kernel that does what it may not; prints the results of what follows: synchronise, synchronise
+ *                  again, allocate, launch
+ *   spin           an endless kernel; prints "running", then the result of waiting for it
+ *   idle           reads lines until "end": for each, a kernel that counts in a global of its module and a look at four MiB of
+ *                  memory that only it writes; prints the count, or the error
+ *   steady         adds to numbers until there is something to read; prints how often, if they were right all the time
+ *   limit          what cuMemGetInfo says is there, and the result of allocating more than that
+ *   mess SEED      everything at once until it is killed, or has had enough
+ *   churn ROUNDS   that many "mess", four at once, each killed, or stopped and killed, at a random point
+ */
+#include <cuda.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ELEMENTS (1u << 20)
+#define AT_ONCE  4u
+
+static uint32_t state = 7;
+
+static uint32_t next(void)
+{
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static void must(CUresult r, const char *what)
+{
+    if (r == CUDA_SUCCESS)
+        return;
+    printf("%s: %d\n", what, (int)r);
+    exit(1);
+}
+#define MUST(call) must((call), #call)
+
+static CUmodule module;
+
+static CUfunction function(const char *name)
+{
+    CUfunction f;
+    MUST(cuModuleGetFunction(&f, module, name));
+    return f;
+}
+
+static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, CUdeviceptr argument, CUstream stream)
+{
+    void *params[] = { &argument };
+    return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL);
+}
+
+static void start(void)
+{
+    CUdevice device;
+    CUcontext context;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    MUST(cuInit(0));
+    MUST(cuDeviceGet(&device, 0));
+    MUST(cuDevicePrimaryCtxRetain(&context, device));
+    MUST(cuCtxSetCurrent(context));
+    MUST(cuModuleLoad(&module, FAULTS_PTX));
+}
+
+static int fault(const char *kind)
+{
+    static const struct {
+        const char *kind, *kernel;
+        uint64_t offset;
+        bool absolute;
+    } kinds[] = {
+        { "null", "poke", 0, true },
+        { "host", "poke", 0x7fff00000000, true }, /* where programs have their stacks */
+        { "far", "poke", UINT64_MAX - 3, true },
+        { "unmapped", "poke", 64u << 20, false },
+        { "misaligned", "poke", 2, false },
+        { "trap", "stop", 0, false },
+        { "divide", "divide", 0, false },
+    };
+    static const int32_t by_zero[] = { 5, 0, 5, 0 }, overflow[] = { INT32_MIN, -1, INT32_MIN, -1 };
+    CUdeviceptr p, more;
+    start();
+    MUST(cuMemAlloc(&p, 4096));
+    MUST(cuMemcpyHtoD(p, by_zero, sizeof(by_zero)));
+    for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].kind, kind) != 0)
+            continue;
+        CUfunction f = function(kinds[i].kernel);
+        MUST(launch(f, 1, 1, kinds[i].absolute ? kinds[i].offset : p + kinds[i].offset, NULL));
+        if (strcmp(kind, "divide") == 0) {
+            MUST(cuCtxSynchronize());
+            MUST(cuMemcpyHtoD(p, overflow, sizeof(overflow)));
+            MUST(launch(f, 1, 32, p, NULL));
+        }
+        CUresult first = cuCtxSynchronize();
+        CUresult second = cuCtxSynchronize();
+        CUresult third = cuMemAlloc(&more, 4096);
+        printf("%d %d %d %d\n", (int)first, (int)second, (int)third, (int)launch(f, 1, 1, p, NULL));
+        return 0;
+    }
+    return 2;
+}
+
+static int spin(void)
+{
+    CUdeviceptr p;
+    start();
+    MUST(cuMemAlloc(&p, 4096));
+    MUST(launch(function("add"), 1, 32, p, NULL));
+    MUST(cuCtxSynchronize());
+    MUST(launch(function("spin"), 4, 64, p, NULL));
+    printf("running\n");
+    printf("%d\n", (int)cuCtxSynchronize());
+    return 0;
+}
+
+/* What has been counted, or the negative error; -1000: the memory is not as it was left. */
+static int tick(CUdeviceptr own, CUdeviceptr out, uint32_t *copy)
+{
+    uint32_t count = 0;
+    CUresult r = launch(function("tick"), 1, 1, out, NULL);
+    r = r ? r : cuMemcpyDtoH(&count, out, sizeof(count));
+    r = r ? r : cuMemcpyDtoH(copy, own, ELEMENTS * 4);
+    for (uint32_t i = 0; r == CUDA_SUCCESS && i < ELEMENTS; i++)
+        if (copy[i] != (i ^ 0x5a5a5a5au))
+            return -1000;
+    return r ? -(int)r : (int)count;
+}
+
+static int idle(void)
+{
+    CUdeviceptr own, out;
+    char line[64];
+    start();
+    uint32_t *data = malloc(ELEMENTS * 4);
+    if (!data)
+        return 1;
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        data[i] = i ^ 0x5a5a5a5au;
+    MUST(cuMemAlloc(&own, ELEMENTS * 4));
+    MUST(cuMemAlloc(&out, 4));
+    MUST(cuMemcpyHtoD(own, data, ELEMENTS * 4));
+    memset(data, 0, ELEMENTS * 4);
+    printf("%d\n", tick(own, out, data));
+    while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n") != 0)
+        printf("%d\n", tick(own, out, data));
+    free(data);
+    return 0;
+}
+
+static int steady(void)
+{
+    enum { NUMBERS = 4096 };
+    static uint32_t numbers[NUMBERS];
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
+    CUdeviceptr p;
+    uint32_t rounds = 0;
+    start();
+    CUfunction add = function("add");
+    MUST(cuMemAlloc(&p, sizeof(numbers)));
+    MUST(cuMemsetD32(p, 0, NUMBERS));
+    do {
+        MUST(launch(add, NUMBERS / 256, 256, p, NULL));
+        MUST(cuMemcpyDtoH(numbers, p, sizeof(numbers)));
+        if (rounds++ == 0)
+            printf("running\n");
+        for (unsigned i = 0; i < NUMBERS; i++)
+            if (numbers[i] != rounds) {
+                printf("wrong in round %u\n", rounds);
+                return 1;
+            }
+    } while (poll(&in, 1, 0) == 0);
+    printf("right %u times\n", rounds);
+    return 0;
+}
+
+static int limit(void)
+{
+    size_t available, total;
+    CUdeviceptr p, q;
+    start();
+    MUST(cuMemGetInfo(&available, &total));
+    CUresult over = cuMemAlloc(&p, available + (1 << 20));
+    CUresult within = cuMemAlloc(&p, available / 2);
+    CUresult again = cuMemAlloc(&q, available / 2 + (1 << 20));
+    size_t left;
+    MUST(cuMemGetInfo(&left, &total));
+    printf("%zu %zu %d %d %d %zu\n", available >> 10, total >> 10, (int)over, (int)within, (int)again, left >> 10);
+    return 0;
+}
+
+static int mess(uint32_t seed)
+{
+    CUdeviceptr held[8] = { 0 }, p;
+    CUstream streams[3];
+    void *pinned;
+    state = seed;
+    alarm(60);
+    unsigned rounds = next() % 4 == 0 ? next() % 60 : UINT32_MAX;
+    start();
+    MUST(cuMemAlloc(&p, 1 << 20));
+    MUST(cuMemHostAlloc(&pinned, 1 << 16, 0));
+    for (unsigned i = 0; i < 3; i++)
+        MUST(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    CUfunction add = function("add"), endless = function("spin");
+    for (unsigned i = 0; i < rounds; i++) {
+        unsigned h = next() % 8;
+        CUstream s = streams[next() % 3];
+        CUmodule other;
+        switch (next() % 8) {
+        case 0:
+            if (held[h])
+                MUST(cuMemFree(held[h]));
+            MUST(cuMemAlloc(&held[h], 1 + next() % (1u << next() % 22)));
+            break;
+        case 1:
+            MUST(cuModuleLoad(&other, FAULTS_PTX));
+            if (next() % 2)
+                MUST(cuModuleUnload(other));
+            break;
+        case 2:
+            MUST(cuMemcpyHtoDAsync(p, pinned, 1 << 16, s));
+            break;
+        case 3:
+            MUST(cuMemsetD32Async(p, i, 1 << 18, s));
+            break;
+        case 4:
+            MUST(cuStreamSynchronize(s));
+            break;
+        default:
+            MUST(launch(add, 64, 256, p, s));
+            break;
+        }
+        if (i == 40 && next() % 4 == 0) { /* and now it never ends */
+            MUST(launch(endless, 8, 128, p, s));
+            pause();
+        }
+    }
+    if (next() % 2) /* with whatever is under way */
+        _exit(0);
+    return 0;
+}
+
+static void rest_ms(unsigned ms)
+{
+    struct timespec t = { .tv_nsec = (long)ms * 1000000 };
+    nanosleep(&t, NULL);
+}
+
+static bool ended_well(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid &&
+           (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
+}
+
+static int churn(const char *self, unsigned rounds)
+{
+    pid_t clients[AT_ONCE] = { 0 };
+    unsigned failed = 0;
+    for (unsigned i = 0; i < rounds + AT_ONCE; i++) {
+        pid_t *c = &clients[i % AT_ONCE];
+        if (*c) {
+            rest_ms(next() % 40); /* the random point: nothing is waited for */
+            if (next() % 3 == 0) {
+                kill(*c, SIGSTOP);
+                rest_ms(next() % 20);
+            }
+            if (next() % 8) /* the others may end by themselves, if they are of the kind that does */
+                kill(*c, SIGKILL);
+            else
+                alarm(60), kill(*c, SIGCONT), rest_ms(30), kill(*c, SIGKILL);
+            failed += !ended_well(*c);
+            *c = 0;
+        }
+        if (i < rounds) {
+            char seed[16];
+            snprintf(seed, sizeof(seed), "%u", next());
+            *c = fork();
+            if (*c == 0) {
+                execl(self, self, "mess", seed, (char *)NULL);
+                _exit(127);
+            }
+        }
+    }
+    printf("%u clients, %u failed\n", rounds, failed);
+    return failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "", *argument = argc > 2 ? argv[2] : "";
+    if (strcmp(what, "fault") == 0)
+        return fault(argument);
+    if (strcmp(what, "spin") == 0)
+        return spin();
+    if (strcmp(what, "idle") == 0)
+        return idle();
+    if (strcmp(what, "steady") == 0)
+        return steady();
+    if (strcmp(what, "limit") == 0)
+        return limit();
+    if (strcmp(what, "mess") == 0)
+        return mess((uint32_t)strtoul(argument, NULL, 10));
+    if (strcmp(what, "churn") == 0)
+        return churn("/proc/self/exe", (unsigned)strtoul(argument, NULL, 10));
+    return 2;
+}
