@@ -17,7 +17,8 @@ echo "== clang build"
 setup build-clang clang -Dtests=disabled
 echo "== ASan + UBSan"
 setup build-asan gcc -Db_sanitize=address,undefined --buildtype=debugoptimized
-ASAN_OPTIONS=detect_stack_use_after_return=0 scripts/test.sh build-asan
+ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0" \
+    scripts/test.sh build-asan
 echo "== TSan"
 setup build-tsan gcc -Db_sanitize=thread --buildtype=debugoptimized
 meson test -C build-tsan --suite threads --print-errorlogs

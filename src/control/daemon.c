@@ -247,9 +247,21 @@ static const char *server_name_for(const char *argv0)
     return strncmp(slash ? slash + 1 : argv0, "nvidia-", 7) == 0 ? "nvidia-cuda-mps-server" : "gmux-server";
 }
 
+static void daemon_destroy(struct ctl_daemon *d)
+{
+    if (!d)
+        return;
+    ctl_logfile_finish(&d->control_log);
+    ctl_logfile_finish(&d->server_log);
+    free(d->pipe_directory);
+    free(d->server_path);
+    free(d);
+}
+GM_DEFINE_CLEANUP(daemon_cleanup, struct ctl_daemon *, daemon_destroy)
+
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0)
 {
-    struct ctl_daemon *d = calloc(1, sizeof(*d));
+    GM_CLEANUP(daemon_cleanup) struct ctl_daemon *d = calloc(1, sizeof(*d));
     if (!d)
         return 1;
     *d = (struct ctl_daemon) {
@@ -293,10 +305,5 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     }
     uv_run(&d->loop, UV_RUN_DEFAULT);
     uv_loop_close(&d->loop);
-    ctl_logfile_finish(&d->control_log);
-    ctl_logfile_finish(&d->server_log);
-    free(d->pipe_directory);
-    free(d->server_path);
-    free(d);
     return 0;
 }
