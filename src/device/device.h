@@ -138,7 +138,7 @@ struct dev_ops {
     /* The client moved its gate word: look again. */
     void (*gate_moved)(struct dev_queue *q);
     int (*mark)(struct dev_queue *q, uint64_t seq);
-    /* The ring has run dry: brings all completion words up to date in their time. NULL where they are anyway. */
+    /* The ring has run dry, or is not read for a while: brings all completion words up to date in their time. NULL where they are anyway. */
     void (*flush)(struct dev_client *c);
     /* Operations accepted and not completed, over all queues of the client: the executor stops reading the
      * ring above its limit. Any thread. */

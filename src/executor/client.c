@@ -95,6 +95,8 @@ static void *client_thread(void *arg)
         if (c->gates)
             exe_record_open_gates(c);
         if (ops->backlog(c->dev) >= depth) {
+            if (ops->flush) /* or it would never shrink */
+                ops->flush(c->dev);
             tp_ring_nap(&c->ring, bell, nap_ms);
             nap_ms = GM_MIN(nap_ms * 2, NAP_MAX_MS);
             continue;

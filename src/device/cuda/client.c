@@ -70,18 +70,6 @@ static CUresult register_session(struct dev_client *c)
     return r;
 }
 
-static CUresult make_gates(struct dev_client *c)
-{
-    const struct cuda_driver *api = &c->dev->api;
-    void *p = NULL;
-    CUresult r = api->cuMemHostAlloc(&p, c->session->streams_count * sizeof(*c->gates),
-                                     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (r != CUDA_SUCCESS)
-        return r;
-    c->gates = p;
-    return api->cuMemHostGetDevicePointer_v2(&c->gates_at, p, 0);
-}
-
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
@@ -99,6 +87,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
+    gm_list_init(&c->holding);
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     CUresult r = reserve_device(c);
@@ -106,8 +95,6 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS)
         r = register_session(c);
-    if (r == CUDA_SUCCESS)
-        r = make_gates(c);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no room for a client: error %d", (int)r);
         cuda_client_destroy(c);
@@ -248,7 +235,7 @@ void cuda_client_stop(struct dev_client *c)
     uint64_t deadline = gm_now_ns() + STOP_NS;
     cuda_enter(c->dev);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        atomic_store_explicit(&c->gates[q->number], q->last + 1, memory_order_release);
+        cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         drain(c, q, deadline);
 }
@@ -265,8 +252,6 @@ void cuda_client_destroy(struct dev_client *c)
         cuda_module_unload(m);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
         range_unmap(c, r);
-    if (c->gates)
-        (void)api->cuMemFreeHost((void *)(uintptr_t)c->gates);
     if (c->registered)
         (void)api->cuMemHostUnregister(c->session->streams);
     if (c->reserved)

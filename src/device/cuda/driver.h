@@ -27,8 +27,6 @@
     X(cuMemMap)                                                                                                      \
     X(cuMemUnmap)                                                                                                    \
     X(cuMemSetAccess)                                                                                                \
-    X(cuMemHostAlloc)                                                                                                \
-    X(cuMemFreeHost)                                                                                                 \
     X(cuMemHostRegister_v2)                                                                                          \
     X(cuMemHostUnregister)                                                                                           \
     X(cuMemHostGetDevicePointer_v2)                                                                                  \
@@ -47,7 +45,6 @@
     X(cuStreamQuery)                                                                                                 \
     X(cuStreamWaitEvent)                                                                                             \
     X(cuStreamWriteValue64_v2)                                                                                       \
-    X(cuStreamWaitValue64_v2)                                                                                        \
     X(cuEventCreate)                                                                                                 \
     X(cuEventDestroy_v2)                                                                                             \
     X(cuEventRecord)                                                                                                 \

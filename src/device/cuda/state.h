@@ -57,14 +57,12 @@ struct dev_client {
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock: the main thread changes it, the client's looks variables up */
     struct gm_list queues;
-    struct gm_list dirty;    /* queues with operations behind their last mark */
-    _Atomic uint64_t *gates; /* a word for each stream, which the GPU waits for; ours, not the client's */
-    CUdeviceptr gates_at;
+    struct gm_list dirty;   /* queues with operations behind their last mark */
+    struct gm_list holding; /* queues with operations that are held back */
     pthread_mutex_t arrivals_lock;
-    uint64_t arrivals;            /* arrivals_lock */
-    _Atomic uint64_t submitted;   /* operations */
-    _Atomic uint64_t completed;   /* of those, as far as was seen */
-    _Atomic uint32_t gates_ahead; /* submitted and not reached */
+    uint64_t arrivals;          /* arrivals_lock */
+    _Atomic uint64_t submitted; /* operations accepted */
+    _Atomic uint64_t completed; /* of those, as far as was seen */
 };
 
 struct cuda_function {
@@ -94,9 +92,13 @@ struct dev_queue {
     struct tp_stream_slot *slot;
     uint32_t number;
     CUstream stream;
-    CUevent event;      /* for others to wait for; made when first needed */
-    uint64_t event_seq; /* everything up to here is before the event */
-    uint64_t last;      /* submitted */
+    CUevent event;          /* for others to wait for; made when first needed */
+    uint64_t event_seq;     /* everything up to here is before the event */
+    struct gm_list held;    /* operations behind a gate, or behind something held elsewhere */
+    struct gm_list holding; /* client->holding, or alone */
+    uint64_t accepted;
+    uint64_t gate; /* the stream stands there; 0: at none */
+    uint64_t last; /* with the driver */
     uint64_t marked;
     uint64_t seen;     /* dev->lock: completed, as the watch saw it last */
     uint32_t unmarked; /* operations since the last mark */
@@ -138,6 +140,8 @@ void cuda_names(const void *image, size_t size, uint32_t kind, void (*found)(voi
 /* --- queue.c */
 int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
 void cuda_queue_destroy(struct dev_queue *q);
+/* Forgets what is held back. */
+void cuda_queue_drop(struct dev_queue *q);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
 int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);

@@ -1,0 +1,52 @@
+/*
+ * An operation of a queue, as it is kept while something holds it back.
+ */
+#ifndef GMUX_DEVICE_CUDA_OP_H
+#define GMUX_DEVICE_CUDA_OP_H
+
+#include "device/cuda/state.h"
+
+enum cuda_op_kind {
+    CUDA_OP_LAUNCH,
+    CUDA_OP_COPY,
+    CUDA_OP_WRITE,
+    CUDA_OP_FILL,
+    CUDA_OP_WAIT,
+    CUDA_OP_STAMP,
+    CUDA_OP_GATE,
+    CUDA_OP_MARK,
+};
+
+struct cuda_op_launch {
+    CUfunction function;
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t shared_bytes;
+    uint32_t params_size;
+};
+
+struct cuda_op {
+    struct gm_list link; /* queue->held */
+    enum cuda_op_kind kind;
+    uint64_t seq;
+    const void *bytes; /* of a launch or a write: behind the op where it is held, else the caller's */
+    union {
+        struct cuda_op_launch launch;
+        struct wire_rec_copy copy;
+        struct wire_rec_fill fill;
+        struct {
+            uint64_t dst;
+            uint32_t size;
+        } write;
+        struct {
+            struct dev_queue *other;
+            uint64_t seq;
+        } wait;
+        uint32_t event;
+    } u;
+};
+
+/* Hands it to the driver; a failure is the client's fault. The client's thread only. */
+void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
+
+#endif

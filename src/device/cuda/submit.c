@@ -1,0 +1,225 @@
+/*
+ * One operation, one call or two of the driver. What is wrong with it is its client's fault.
+ */
+#include <stdlib.h>
+
+#include "device/cuda/op.h"
+
+static void wrong(struct dev_client *c, uint64_t address, const char *what)
+{
+    c->dev->events.client_fault(c->dev->events.arg, c, GM_CUDA_ILLEGAL_ADDRESS, address, what);
+}
+
+static void launch(struct dev_queue *q, const struct cuda_op *op)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    const struct cuda_op_launch *l = &op->u.launch;
+    size_t size = l->params_size;
+    void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)op->bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                      &size, CU_LAUNCH_PARAM_END };
+    CUresult r = api->cuLaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+                                     l->block[2], l->shared_bytes, q->stream, NULL, size ? extra : NULL);
+    (void)cuda_check(q->client, r, "the device refused a launch");
+}
+
+/* Inside the window, or inside a variable of one of the client's modules. */
+static bool holds(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    uint64_t window = 2 * c->half;
+    bool found = false;
+    if (address - c->base < window)
+        return size <= window - (address - c->base);
+    pthread_mutex_lock(&c->modules_lock);
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        for (uint32_t i = 0; i < m->globals_count && !found; i++)
+            found = address - m->globals[i].address < m->globals[i].size &&
+                    size <= m->globals[i].size - (address - m->globals[i].address);
+    pthread_mutex_unlock(&c->modules_lock);
+    return found;
+}
+
+static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice, uint64_t *out)
+{
+    uint64_t rows, slices;
+    return !__builtin_mul_overflow(pitch, r->height - 1, &rows) &&
+           !__builtin_mul_overflow(slice, r->depth - 1, &slices) && !__builtin_add_overflow(rows, slices, out) &&
+           !__builtin_add_overflow(*out, r->width, out);
+}
+
+static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, uint64_t z)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
+    if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width))
+        return api->cuMemcpyAsync(dst, src, r->width * r->height, q->stream);
+    const CUDA_MEMCPY3D box = {
+        .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = src,
+        .srcPitch = r->src_pitch,
+        .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = dst,
+        .dstPitch = r->dst_pitch,
+        .WidthInBytes = r->width,
+        .Height = r->height,
+        .Depth = 1,
+    };
+    return api->cuMemcpy3DAsync_v2(&box, q->stream);
+}
+
+static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
+{
+    uint64_t dst_size, src_size;
+    CUresult result = CUDA_SUCCESS;
+    if (!r->width || !r->height || !r->depth)
+        return;
+    if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
+        (r->height > 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16 ||
+        !holds(q->client, r->dst, dst_size) || !holds(q->client, r->src, src_size))
+        wrong(q->client, r->dst, "copy outside the program's device memory");
+    else
+        for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
+            result = copy_plane(q, r, z);
+    (void)cuda_check(q->client, result, "the device refused a copy");
+}
+
+/* From pageable memory: the driver has taken the bytes when it returns. */
+static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
+{
+    struct dev_client *c = q->client;
+    if (!holds(c, op->u.write.dst, op->u.write.size))
+        wrong(c, op->u.write.dst, "write outside the program's device memory");
+    else if (op->u.write.size)
+        (void)cuda_check(c, c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, q->stream),
+                         "the device refused a write");
+}
+
+static CUresult fill_rows(struct dev_queue *q, const struct wire_rec_fill *r)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    if (r->height == 1) {
+        switch (r->element_size) {
+        case 1:
+            return api->cuMemsetD8Async(r->dst, (unsigned char)r->value, r->width, q->stream);
+        case 2:
+            return api->cuMemsetD16Async(r->dst, (unsigned short)r->value, r->width, q->stream);
+        default:
+            return api->cuMemsetD32Async(r->dst, r->value, r->width, q->stream);
+        }
+    }
+    switch (r->element_size) {
+    case 1:
+        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, q->stream);
+    case 2:
+        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, q->stream);
+    default:
+        return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, q->stream);
+    }
+}
+
+static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
+{
+    uint64_t row, size;
+    if (!r->width || !r->height)
+        return;
+    bool sane = (r->element_size == 1 || r->element_size == 2 || r->element_size == 4) &&
+                !__builtin_mul_overflow(r->width, r->element_size, &row) &&
+                !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
+    if (!sane || !holds(q->client, r->dst, size))
+        wrong(q->client, r->dst, "fill outside the program's device memory");
+    else
+        (void)cuda_check(q->client, fill_rows(q, r), "the device refused a fill");
+}
+
+/* An event behind everything that `q` has so far. */
+static CUresult record(struct dev_queue *q)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUresult r = CUDA_SUCCESS;
+    if (!q->event)
+        r = api->cuEventCreate(&q->event, CU_EVENT_DISABLE_TIMING);
+    if (r == CUDA_SUCCESS)
+        r = api->cuEventRecord(q->event, q->stream);
+    if (r == CUDA_SUCCESS)
+        q->event_seq = q->last;
+    return r;
+}
+
+static void wait_for(struct dev_queue *q, struct dev_queue *other, uint64_t other_seq)
+{
+    CUresult r = CUDA_SUCCESS;
+    if (!other->event || other->event_seq < other_seq)
+        r = record(other);
+    if (r == CUDA_SUCCESS)
+        r = q->client->dev->api.cuStreamWaitEvent(q->stream, other->event, CU_EVENT_WAIT_DEFAULT);
+    (void)cuda_check(q->client, r, "the device refused a wait");
+}
+
+static void stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
+{
+    struct dev_client *c = q->client;
+    uint64_t slot = c->events_at + event * sizeof(struct tp_event_slot);
+    void *params[] = { &slot, &seq };
+    (void)cuda_check(c, c->dev->api.cuLaunchKernel(c->dev->stamp, 1, 1, 1, 1, 1, 1, 0, q->stream, params, NULL),
+                     "the device refused a time stamp");
+}
+
+struct arrival {
+    struct dev_client *client;
+    struct tp_stream_slot *slot;
+    uint64_t seq;
+};
+
+/* On a thread of the driver's, in the stream's order. */
+static void CUDA_CB arrive(void *arg)
+{
+    struct arrival *a = arg;
+    struct dev_client *c = a->client;
+    pthread_mutex_lock(&c->arrivals_lock);
+    atomic_store_explicit(&a->slot->arrived, a->seq, memory_order_release);
+    tp_word_publish(&c->session->control->arrivals, ++c->arrivals);
+    pthread_mutex_unlock(&c->arrivals_lock);
+    free(a);
+}
+
+static void gate(struct dev_queue *q, uint64_t seq)
+{
+    struct dev_client *c = q->client;
+    struct arrival *a = malloc(sizeof(*a));
+    CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (a) {
+        *a = (struct arrival) { c, q->slot, seq };
+        r = c->dev->api.cuLaunchHostFunc(q->stream, arrive, a);
+    }
+    if (r != CUDA_SUCCESS)
+        free(a);
+    (void)cuda_check(c, r, "the device refused a host function");
+}
+
+void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
+{
+    switch (op->kind) {
+    case CUDA_OP_LAUNCH:
+        launch(q, op);
+        break;
+    case CUDA_OP_COPY:
+        copy(q, &op->u.copy);
+        break;
+    case CUDA_OP_WRITE:
+        write_bytes(q, op);
+        break;
+    case CUDA_OP_FILL:
+        fill(q, &op->u.fill);
+        break;
+    case CUDA_OP_WAIT:
+        wait_for(q, op->u.wait.other, op->u.wait.seq);
+        break;
+    case CUDA_OP_STAMP:
+        stamp(q, op->seq, op->u.event);
+        break;
+    case CUDA_OP_GATE:
+        gate(q, op->seq);
+        break;
+    case CUDA_OP_MARK:
+        break;
+    }
+}
