@@ -85,6 +85,15 @@ if [ -x "$build/bench/launch" ]; then
         [ "$how" = native ] && prefix=$nowhere
         timeout 60 $prefix "$build/bench/launch" | awk -v how=$how '{ print how, $1, $2, $3 }'
         timeout 60 $prefix "$build/bench/copy" | awk -v how=$how '{ print how, $0 }'
+        for n in 1 2 8; do
+            i=0
+            while [ "$i" -lt "$n" ]; do
+                i=$((i + 1))
+                timeout 60 $prefix "$build/bench/rate" 3 &
+            done >"$dir/rate"
+            wait
+            awk -v how=$how -v n=$n '{ sum += $2 } END { print how, "launches/s of", n, "programs", sum }' "$dir/rate"
+        done
     done
 fi
 echo "$failed failed"
