@@ -9,8 +9,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 #define ROUNDS 15
 
 static int by_value(const void *a, const void *b)

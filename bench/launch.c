@@ -11,8 +11,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 #define ROUNDS 20000
 #define BATCH  64 /* launches between two synchronisations: fewer than any queue holds */
 

@@ -8,8 +8,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 #define BATCH 1000
 
 int main(int argc, char **argv)

@@ -20,10 +20,8 @@ struct ex_device {
     CUmodule module;
 };
 
-/* The program's PTX, embedded by EX_EMBED_PTX(path) at file scope. */
-#define EX_EMBED_PTX(path)                                                                                           \
-    __asm__(".section .rodata\n.global ex_ptx\nex_ptx:\n.incbin \"" path "\"\n.byte 0\n.previous\n");                \
-    extern const char ex_ptx[]
+/* The program's PTX, NUL-terminated; the build puts it in (scripts/embed.py). */
+extern const char ex_ptx[];
 
 /* Opens device `ordinal`, makes a context current and loads `ptx`. */
 struct ex_device ex_open(int ordinal, const char *ptx);

@@ -10,8 +10,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 static unsigned iterate(float cx, float cy, unsigned limit)
 {
     float x = 0, y = 0;

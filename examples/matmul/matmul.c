@@ -9,8 +9,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 #define TILE 32
 
 static bool row_is_right(const float *a, const float *b, const float *c, long n, long row)

@@ -6,8 +6,6 @@
 #include "example.h"
 #include "nbody.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 struct bodies {
     CUdeviceptr pos[2];
     CUdeviceptr vel;

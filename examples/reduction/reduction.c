@@ -9,8 +9,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 int main(int argc, char **argv)
 {
     long n = 4 << 20;

@@ -8,8 +8,6 @@
 
 #include "example.h"
 
-EX_EMBED_PTX(KERNEL_PTX);
-
 int main(int argc, char **argv)
 {
     long n = 1000000;

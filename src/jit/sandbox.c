@@ -88,7 +88,7 @@ int jit_sandbox_enter(const char **what)
     if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||
         (r = limit(RLIMIT_CPU, JIT_SANDBOX_CPU_S)) < 0)
         return r;
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     if ((r = limit(RLIMIT_AS, ADDRESS_SPACE_MAX)) < 0)
         return r;
 #endif

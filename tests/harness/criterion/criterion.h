@@ -76,13 +76,25 @@ void harness_fail(const char *file, int line, const char *what, const char *fmt,
 #define cr_assert_leq(a, b, ...)       harness_check((a) <= (b), #a " <= " #b, __VA_ARGS__)
 #define cr_assert_gt(a, b, ...)        harness_check((a) > (b), #a " > " #b, __VA_ARGS__)
 #define cr_assert_geq(a, b, ...)       harness_check((a) >= (b), #a " >= " #b, __VA_ARGS__)
+#define cr_assert_not(x, ...)          harness_check(!(x), "not " #x, __VA_ARGS__)
 #define cr_assert_null(a, ...)         harness_check((a) == NULL, #a " == NULL", __VA_ARGS__)
 #define cr_assert_not_null(a, ...)     harness_check((a) != NULL, #a " != NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...)    harness_check(strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_assert_arr_eq(a, b, n, ...) harness_check(memcmp(a, b, n) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_assert_float_eq(a, b, e, ...)                                                                             \
     harness_check((a) - (b) < (e) && (b) - (a) < (e), #a " is about " #b, __VA_ARGS__)
-#define cr_fail(...) harness_fail(__FILE__, __LINE__, "fail", " " __VA_ARGS__)
+#define cr_assert_fail(...) harness_fail(__FILE__, __LINE__, "fail", " " __VA_ARGS__)
+#define cr_fail             cr_assert_fail
+/* Criterion goes on after these; here the test ends. */
+#define cr_expect        cr_assert
+#define cr_expect_eq     cr_assert_eq
+#define cr_expect_null   cr_assert_null
+#define cr_expect_str_eq cr_assert_str_eq
+#define cr_skip_test(...)                                                                                            \
+    do {                                                                                                             \
+        cr_log_info("skipped: " __VA_ARGS__);                                                                        \
+        return;                                                                                                      \
+    } while (0)
 #define cr_log_info(...)                                                                                             \
     do {                                                                                                             \
         fprintf(stderr, __VA_ARGS__);                                                                                \

@@ -185,7 +185,7 @@ static bool run_lane(struct machine *m, uint32_t lane)
 
 /* ---- the warp ---- */
 
-static void write(struct machine *m, const struct ir_instr *i, uint32_t mask, bool blend)
+static void write_back(struct machine *m, const struct ir_instr *i, uint32_t mask, bool blend)
 {
     uint32_t value[LANES], d = i->dst[0];
     const struct ir_reg_info *info = &m->a->regs[d];
@@ -297,7 +297,7 @@ static void run_warp(struct machine *m)
             if (i->op == IR_OP_BRA || i->op == IR_OP_RET)
                 continue;
             if (i->op != IR_OP_ST) {
-                write(m, i, mask, m->a->instrs[block->first + n].blend);
+                write_back(m, i, mask, m->a->instrs[block->first + n].blend);
                 continue;
             }
             for (uint32_t l = 0; l < LANES; l++)
