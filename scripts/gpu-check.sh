@@ -53,6 +53,8 @@ examples gmux
 [ "$failed" -le "${FAILED_MAX:-1}" ] || exit "$failed" # nothing else will work either
 api gmux
 
+check "gmux api-bystander" env BYSTANDER_CULPRIT="$build/tests/api/api-fault >/dev/null" "$build/tests/api/api-bystander"
+
 echo "== three n-body programs at once"
 pids=
 for i in 1 2 3; do

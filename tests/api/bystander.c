@@ -1,0 +1,51 @@
+/* Another program faults while this one is idle: its memory, its pinned memory and its module are still there, and work.
+ * BYSTANDER_CULPRIT: the program that faults. */
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS (16u << 20)
+
+static void survives(void)
+{
+    const char *culprit = getenv("BYSTANDER_CULPRIT");
+    if (!culprit || !tap_computes())
+        tap_skip("needs a culprit, and a device that computes");
+    CUfunction f = tap_function("add_to");
+    CUdeviceptr p;
+    CUstream s;
+    uint32_t by = 5, *pinned, *words = malloc(4 * WORDS);
+    void *params[] = { &p, &by };
+    TRUE(words != NULL);
+    for (uint32_t i = 0; i < WORDS; i++)
+        words[i] = i * 2654435761u;
+    OK(cuMemAlloc(&p, 4 * WORDS));
+    OK(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    OK(cuStreamCreate(&s, 0));
+    OK(cuMemcpyHtoD(p, words, 4 * WORDS));
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, params, NULL));
+    OK(cuStreamSynchronize(s));
+    for (int round = 0; round < 3; round++) {
+        TRUE(system(culprit) == 0);
+        OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, params, NULL));
+        OK(cuMemcpyDtoHAsync(pinned, p, 4096, s));
+        OK(cuStreamSynchronize(s));
+        EQ(pinned[0], 10 + 5 * (uint32_t)round);
+        EQ(pinned[1000], words[1000]);
+    }
+    uint32_t *back = malloc(4 * WORDS);
+    TRUE(back != NULL);
+    OK(cuMemcpyDtoH(back, p, 4 * WORDS));
+    TRUE(memcmp(back + 1, words + 1, 4 * (WORDS - 1)) == 0);
+    OK(cuMemFree(p));
+    OK(cuMemFreeHost(pinned));
+    free(back);
+    free(words);
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = { TEST(survives) };
+    return tap_main(tests, COUNT(tests));
+}
