@@ -173,7 +173,7 @@ static LLVMValueRef quotient(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, 
     return sign ? LLVMBuildSDiv(g->b, a, b, "") : LLVMBuildUDiv(g->b, a, b, "");
 }
 
-/* Division by zero gives all ones, its remainder the dividend; the one quotient that does not fit wraps. LLVM's (and
+/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not fit wraps. LLVM's (and
  * the CPU's) division knows neither, so that the divisor is replaced where it must not be used. */
 static void emit_div(struct jit_gen *g, bool vec)
 {
@@ -189,12 +189,9 @@ static void emit_div(struct jit_gen *g, bool vec)
     LLVMValueRef q = quotient(g, a, safe, sign);
     if (by_minus)
         q = jit_select(g, by_minus, LLVMBuildNeg(g->b, a, ""), q);
-    if (!rem) {
-        jit_set(g, 0, jit_select(g, by_zero, minus, q));
-        return;
-    }
-    LLVMValueRef r = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
-    jit_set(g, 0, jit_select(g, by_zero, a, r));
+    if (rem)
+        q = LLVMBuildSub(g->b, a, LLVMBuildMul(g->b, q, b, ""), "");
+    jit_set(g, 0, jit_select(g, by_zero, minus, q));
 }
 
 static void emit_minmax(struct jit_gen *g, bool vec)

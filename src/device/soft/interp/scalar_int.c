@@ -126,13 +126,13 @@ static uint64_t scalar_sad(const struct ir_instr *i, const uint64_t *s, bool *p)
     return s[2] + (less ? b - a : a - b);
 }
 
-/* Division by zero gives all ones, its remainder the dividend; the one quotient that does not fit wraps. */
+/* By zero, quotient and remainder are all ones, as on the hardware; the one quotient that does not fit wraps. */
 static uint64_t scalar_div(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint64_t a = interp_extend(i->type, s[0]), b = interp_extend(i->type, s[1]);
     bool rem = i->op == IR_OP_REM;
     if (b == 0)
-        return rem ? a : UINT64_MAX;
+        return UINT64_MAX;
     if (!ir_type_is_signed(i->type))
         return rem ? a % b : a / b;
     if (b == UINT64_MAX)
