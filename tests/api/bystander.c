@@ -7,12 +7,29 @@
 
 #define WORDS (16u << 20)
 
+/* A module without variables: those would be lost. */
+static const char add_to[] = ".version 6.3\n"
+                             ".target sm_75\n"
+                             ".address_size 64\n"
+                             ".visible .entry add_to(.param .u64 out, .param .u32 by)\n"
+                             "{\n"
+                             "    .reg .b32 %r<4>;\n"
+                             "    .reg .b64 %rd<2>;\n"
+                             "    ld.param.u64 %rd1, [out];\n"
+                             "    ld.param.u32 %r1, [by];\n"
+                             "    ld.global.u32 %r2, [%rd1];\n"
+                             "    add.s32 %r3, %r2, %r1;\n"
+                             "    st.global.u32 [%rd1], %r3;\n"
+                             "    ret;\n"
+                             "}\n";
+
 static void survives(void)
 {
     const char *culprit = getenv("BYSTANDER_CULPRIT");
     if (!culprit || !tap_computes())
         tap_skip("needs a culprit, and a device that computes");
-    CUfunction f = tap_function("add_to");
+    CUmodule module;
+    CUfunction f;
     CUdeviceptr p;
     CUstream s;
     uint32_t by = 5, *pinned, *words = malloc(4 * WORDS);
@@ -20,6 +37,8 @@ static void survives(void)
     TRUE(words != NULL);
     for (uint32_t i = 0; i < WORDS; i++)
         words[i] = i * 2654435761u;
+    OK(cuModuleLoadData(&module, add_to));
+    OK(cuModuleGetFunction(&f, module, "add_to"));
     OK(cuMemAlloc(&p, 4 * WORDS));
     OK(cuMemHostAlloc((void **)&pinned, 4096, 0));
     OK(cuStreamCreate(&s, 0));

@@ -175,9 +175,10 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
     return GM_CUDA_SUCCESS;
 }
 
+/* Under a second executor variables would have lost what the program made of them, and lie elsewhere. */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
-    return GM_CUDA_SUCCESS;
+    return initialise || m->globals_count == 0 ? GM_CUDA_SUCCESS : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */
