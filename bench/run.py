@@ -2,7 +2,7 @@
 """The project's measurements: bench/run.py BUILD [NAME ...]. Prints a table and writes BUILD/bench.json.
 
 Every ratio comes from one run in which the variants alternate; medians are quoted, with the spread of the rounds.
-A row: {bench, device, unit, columns: {name: value}}. "must" and "wants" are the goals of ARCHITECTURE.md.
+A row: {bench, device, unit, columns: {name: value}}. "must" and "wants" are the goals that docs/measurements.md has.
 """
 
 import contextlib
