@@ -10,15 +10,16 @@ setup() { # DIR CC OPTIONS...
     if [ ! -d "$dir" ]; then
         CC=$cc meson setup "$dir" "$@" >/dev/null
     fi
-    ninja -C "$dir" --quiet
 }
 
 echo "== clang build"
 setup build-clang clang -Dtests=disabled
+ninja -C build-clang --quiet
 echo "== ASan + UBSan"
 setup build-asan gcc -Db_sanitize=address,undefined --buildtype=debugoptimized
+ninja -C build-asan --quiet
 ASAN_OPTIONS=detect_stack_use_after_return=0 LSAN_OPTIONS="suppressions=$PWD/scripts/lsan.supp:print_suppressions=0" \
     scripts/test.sh build-asan
 echo "== TSan"
-setup build-tsan gcc -Db_sanitize=thread --buildtype=debugoptimized
+setup build-tsan gcc -Db_sanitize=thread --buildtype=debugoptimized # meson test builds what this suite needs
 meson test -C build-tsan --suite threads --print-errorlogs
