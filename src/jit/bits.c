@@ -11,26 +11,9 @@ static unsigned width(const struct jit_gen *g)
     return 8u * (unsigned)ir_types[g->i->type].size;
 }
 
-/* Type of the sources as plain bits. */
-static enum ir_type bits_type(const struct ir_instr *i)
-{
-    if (i->type == IR_PRED)
-        return IR_PRED;
-    switch (ir_types[i->type].size) {
-    case 1:
-        return IR_B8;
-    case 2:
-        return IR_B16;
-    case 4:
-        return IR_B32;
-    default:
-        return IR_B64;
-    }
-}
-
 static LLVMValueRef src(struct jit_gen *g, unsigned k, bool vec)
 {
-    return jit_src(g, &g->i->src[k], bits_type(g->i), vec);
+    return jit_src(g, &g->i->src[k], ir_type_untyped((enum ir_type)g->i->type), vec);
 }
 
 static LLVMValueRef src32(struct jit_gen *g, unsigned k, bool vec)

@@ -76,16 +76,7 @@ static uint8_t untyped(uint8_t type)
 {
     if (ir_types[type].class != 'U' && ir_types[type].class != 'S')
         return type;
-    switch (ir_types[type].size) {
-    case 1:
-        return IR_B8;
-    case 2:
-        return IR_B16;
-    case 4:
-        return IR_B32;
-    default:
-        return IR_B64;
-    }
+    return (uint8_t)ir_type_untyped((enum ir_type)type);
 }
 
 static int find(struct choice c)

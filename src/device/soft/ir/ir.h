@@ -452,6 +452,22 @@ static inline bool ir_type_is_signed(enum ir_type t)
 {
     return ir_types[t].class == 'S';
 }
+/* The untyped (B) type of the same size; a predicate stays one. */
+static inline enum ir_type ir_type_untyped(enum ir_type t)
+{
+    if (t == IR_PRED)
+        return IR_PRED;
+    switch (ir_types[t].size) {
+    case 1:
+        return IR_B8;
+    case 2:
+        return IR_B16;
+    case 4:
+        return IR_B32;
+    default:
+        return IR_B64;
+    }
+}
 
 /* A barrier at which the warps of a block wait for each other. It is the last instruction of its block. */
 static inline bool ir_is_barrier(const struct ir_instr *i)
