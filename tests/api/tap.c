@@ -14,13 +14,6 @@
 
 #define TEST_SECONDS 25
 
-__asm__(".section .rodata\n"
-        ".global tap_ptx\n"
-        "tap_ptx:\n"
-        ".incbin \"" TAP_PTX "\"\n"
-        ".byte 0\n"
-        ".previous\n");
-
 static jmp_buf out_of_test;
 static const char *skipped;
 static CUmodule module;

@@ -29,12 +29,7 @@ static uint32_t next(void)
 
 static void check_neighbour(void)
 {
-    static uint32_t value = 1;
-    uint64_t seq = raw_fill(&neighbour, 0, neighbours_memory, ++value, 1024);
-    RAW_CHECK(raw_wait(&neighbour, 0, seq) == 0);
-    const uint32_t *p = (const uint32_t *)(uintptr_t)neighbours_memory;
-    for (unsigned i = 0; i < 1024; i++)
-        RAW_CHECK(p[i] == value);
+    raw_work_and_check(&neighbour, neighbours_memory);
 }
 
 static void open_client(struct raw_client *c)

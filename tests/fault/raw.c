@@ -463,3 +463,13 @@ int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq)
     int r = tp_word_wait(&c->shared.streams[stream].completed, seq, &policy);
     return r != 0 ? r : raw_error(c);
 }
+
+void raw_work_and_check(struct raw_client *c, uint64_t memory)
+{
+    static uint32_t value = 1;
+    uint64_t seq = raw_fill(c, 0, memory, ++value, 1024);
+    RAW_CHECK(raw_wait(c, 0, seq) == 0);
+    const uint32_t *p = (const uint32_t *)(uintptr_t)memory;
+    for (unsigned i = 0; i < 1024; i++)
+        RAW_CHECK(p[i] == value);
+}

@@ -107,6 +107,8 @@ uint64_t raw_post(struct raw_client *c, uint32_t stream, unsigned op, void *reco
 uint64_t raw_fill(struct raw_client *c, uint32_t stream, uint64_t dst, uint32_t value, uint64_t elements);
 /* Waits until the stream has completed `seq`: 0, or the sticky error, -ETIMEDOUT after 20 s. */
 int raw_wait(struct raw_client *c, uint32_t stream, uint64_t seq);
+/* Fills 4 KiB at `memory` on stream 0 with a value that was not there before, waits, and checks every word. */
+void raw_work_and_check(struct raw_client *c, uint64_t memory);
 int raw_error(const struct raw_client *c);
 
 #endif
