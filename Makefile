@@ -26,8 +26,8 @@ test: build ## all that can run here; last line: N passed, N failed, N skipped
 check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
 	@scripts/check.sh
 
-bench: build ## measurements, as a table and in $(BUILD)/bench.json
-	@bench/run.py $(BUILD)
+bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS
+	@$(if $(filter cuda,$(DEVICE)),bench/gpu.py,bench/run.py) $(BUILD)
 
 fuzz: ## run every fuzzer for T seconds (clang)
 	@scripts/fuzz.sh $(T)

@@ -1,6 +1,7 @@
 /*
  * Copies between host and device against memcpy, interleaved in one run. Prints per direction: name, median GB/s of
- * the driver's copy, median GB/s of memcpy between two buffers of the same size.
+ * the driver's copy, median GB/s of memcpy between two buffers of the same size. With -pinned the
+ * buffers are the driver's (cuMemAllocHost), else malloc's.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -23,16 +24,37 @@ static double median(double *v)
     return v[ROUNDS / 2];
 }
 
+static char *buffer(bool pinned, size_t size)
+{
+    void *p = NULL;
+    if (pinned)
+        EX_CHECK(cuMemAllocHost(&p, size));
+    else
+        p = malloc(size);
+    return p;
+}
+
+static void release(bool pinned, char *p)
+{
+    if (pinned)
+        EX_CHECK(cuMemFreeHost(p));
+    else
+        free(p);
+}
+
 int main(int argc, char **argv)
 {
     long mib = 64;
+    bool pinned = false;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "mib", 1, 4096, &mib))
+        if (ex_flag(argv[i], "pinned"))
+            pinned = true;
+        else if (!ex_option(argv[i], "mib", 1, 4096, &mib))
             return 2;
     size_t size = (size_t)mib << 20;
     struct ex_device d = ex_open(0, ex_ptx);
     CUdeviceptr dev;
-    char *a = malloc(size), *b = malloc(size);
+    char *a = buffer(pinned, size), *b = buffer(pinned, size);
     double to[ROUNDS], from[ROUNDS], plain[ROUNDS];
 
     if (!a || !b)
@@ -58,8 +80,8 @@ int main(int argc, char **argv)
     printf("host_to_device %.3f %.3f\n", median(to), m);
     printf("device_to_host %.3f %.3f\n", median(from), m);
     EX_CHECK(cuMemFree(dev));
+    release(pinned, a);
+    release(pinned, b);
     ex_close(&d);
-    free(a);
-    free(b);
     return 0;
 }

@@ -18,6 +18,9 @@ int main(int argc, char **argv)
     CUstream s;
     long n = 0;
     EX_CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    EX_CHECK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL)); /* the first one also loads */
+    EX_CHECK(cuStreamSynchronize(s));
+    ex_gate();
     double start = ex_seconds(), now = start;
     for (; now - start < wanted; now = ex_seconds()) {
         for (int i = 0; i < BATCH; i++, n++)

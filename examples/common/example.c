@@ -55,6 +55,15 @@ double ex_seconds(void)
     return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
+void ex_gate(void)
+{
+    if (!getenv("EX_GATE"))
+        return;
+    printf("ready\n");
+    fflush(stdout);
+    (void)getchar();
+}
+
 bool ex_option(const char *arg, const char *name, long min, long max, long *value)
 {
     size_t n = strlen(name);

@@ -30,6 +30,10 @@ void ex_close(struct ex_device *d);
 
 double ex_seconds(void);
 
+/* With EX_GATE in the environment: prints "ready" and waits for a line on standard input, so that a script can have
+ * several programs begin their timed part together. Without it: nothing. */
+void ex_gate(void);
+
 /* "-name=value": true and *value set if `arg` is that option; the number must be in [min, max] or the program ends.
  */
 bool ex_option(const char *arg, const char *name, long min, long max, long *value);

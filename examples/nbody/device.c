@@ -115,6 +115,7 @@ double nbody_device_run(const struct nbody_options *o, const struct nbody_state 
     if (o->benchmark) {
         bodies_step(&b, f, start->n, step, NULL); /* the first launch also loads and compiles */
         EX_CHECK(cuCtxSynchronize());
+        ex_gate();
     }
     EX_CHECK(cuEventRecord(begin, NULL));
     for (long i = 0; i < o->iterations; i++)

@@ -1,0 +1,411 @@
+#!/usr/bin/env python3
+"""A GPU shared in four ways, side by side: bench/gpu.py BUILD [--rows a,b] [--budget SECONDS] [--out FILE] [--device D]
+
+native   one program alone, on NVIDIA's driver
+sliced   the same number of programs on NVIDIA's driver, which gives each the GPU in turn
+mps      under NVIDIA's MPS, where there is one on this machine
+gmux     under gmux
+
+Every row alternates between the ways and quotes medians; the programs are the same files, driver API and PTX. Daemons
+are private ones. Prints a table with the goals, and writes all samples as JSON. --device soft tries the script out.
+"""
+
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from sharing import Failed, Program, stage, ways  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OTHER_USER = 12345
+COLUMNS = ("native", "sliced", "mps", "gmux")
+
+
+class Gpu:
+    """Used memory of the first GPU in MiB, from NVIDIA's management library: needs no context."""
+
+    def __init__(self, folder):
+        self.nvml = None
+        for name in ([f"{folder}/libnvidia-ml.so.1"] if folder else []) + ["libnvidia-ml.so.1"]:
+            try:
+                self.nvml = ctypes.CDLL(name)
+                break
+            except OSError:
+                continue
+        self.handle = ctypes.c_void_p()
+        if self.nvml and (self.nvml.nvmlInit_v2() or
+                          self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.handle))):
+            self.nvml = None
+
+    def used_mib(self):
+        if not self.nvml:
+            raise Failed("no NVML")
+        sizes = (ctypes.c_ulonglong * 3)()
+        if self.nvml.nvmlDeviceGetMemoryInfo(self.handle, sizes):
+            raise Failed("NVML does not tell the memory")
+        return sizes[2] / 2**20
+
+    def settled_mib(self):
+        """Memory of processes that ended goes away a little later: reads until two readings agree, at most 3 s."""
+        last = self.used_mib()
+        for _ in range(15):
+            time.sleep(0.2)
+            now = self.used_mib()
+            if abs(now - last) < 1:
+                return now
+            last = now
+        return last
+
+    def name(self):
+        text = ctypes.create_string_buffer(96)
+        return text.value.decode() if self.nvml and not self.nvml.nvmlDeviceGetName(self.handle, text, 96) else "no GPU"
+
+    def driver(self):
+        text = ctypes.create_string_buffer(96)
+        ok = self.nvml and not self.nvml.nvmlSystemGetDriverVersion(text, 96)
+        return text.value.decode() if ok else ""
+
+
+class Bench:
+    def __init__(self, tree, found, gpu, args, end):
+        self.tree, self.ways, self.gpu, self.args, self.end = tree, found, gpu, args, end
+        self.samples, self.reasons = {}, []
+
+    def tool(self, name):
+        return str(self.tree / ("examples" if name == "nbody" else "bench") / name)
+
+    def way(self, column):
+        return self.ways.get("native" if column == "sliced" else column)
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def sample(self, row, column, call):
+        """Takes one sample, `call(way)`, which gives a number or {row: number}; a failure takes the column out."""
+        way, seen = self.way(column), self.samples.setdefault(row, {})
+        if not way or isinstance(seen.get(column), str):
+            return
+        try:
+            if self.left() < 5:
+                raise Failed("no time left")
+            value = call(way)
+            for name, v in (value if isinstance(value, dict) else {row: value}).items():
+                self.samples.setdefault(name, {}).setdefault(column, []).append(v)
+        except (Failed, OSError, ValueError, IndexError) as e:
+            seen[column] = str(e) or type(e).__name__
+            self.reasons.append(f"{row}, {column}: {seen[column]}")
+
+    def limit(self, seconds):
+        return max(1.0, min(seconds, self.left()))
+
+    def rounds(self, row, count, *calls):
+        """`calls`: (column, function of a way)."""
+        for _ in range(count):
+            for column, call in calls:
+                self.sample(row, column, call)
+
+
+def bench_launch(b):
+    def once(way):
+        r = way.run([b.tool("launch")], b.limit(30))
+        return {"enqueue": float(r.words("enqueue")[1]) / 1e3, "launch_sync": float(r.words("launch_sync")[1]) / 1e3}
+    b.rounds("enqueue", 5, *((c, once) for c in ("native", "mps", "gmux")))
+
+
+def bench_start(b):
+    def once(way):
+        now = time.clock_gettime(time.CLOCK_MONOTONIC)
+        return float(way.run([b.tool("first_kernel"), repr(now)], b.limit(30)).lines[-1])
+    for c in ("native", "mps", "gmux"):  # fills the driver's code cache, starts the servers
+        if b.way(c):
+            b.way(c).run([b.tool("first_kernel"), "0"], b.limit(30), check=False)
+    b.rounds("start", 5, *((c, once) for c in ("native", "mps", "gmux")))
+
+
+def summed(b, argv, count, word):
+    def once(way):
+        return sum(float(r.words(word)[1]) for r in way.together(argv, count, b.limit(40)))
+    return once
+
+
+def bench_together(b, row, argv, count, word, rounds):
+    b.rounds(row, rounds, ("native", summed(b, argv, 1, word)),
+             *((c, summed(b, argv, count, word)) for c in ("sliced", "mps", "gmux")))
+
+
+def bench_rate(b):
+    bench_together(b, "launches_8", [b.tool("rate"), "1.5"], 8, "launches", 3)
+
+
+def bench_spin(b):
+    bench_together(b, "kernels_10", [b.tool("spin"), "-ms=1500"], 10, "kernels", 3)
+
+
+def bench_nbody(b):
+    bodies, iterations = ("65536", "400") if b.args.device == "cuda" else ("2048", "20")
+    argv = [b.tool("nbody"), "-benchmark", f"-numbodies={bodies}", f"-iterations={iterations}"]
+    bench_together(b, "nbody_3", argv, 3, "=", 2)
+
+
+def bench_copy(b):
+    def once(way):
+        values = {}
+        for kind in ("pinned", "pageable"):
+            r = way.run([b.tool("copy")] + (["-pinned"] if kind == "pinned" else []), b.limit(40))
+            values[f"{kind}_h2d"] = float(r.words("host_to_device")[1])
+            values[f"{kind}_d2h"] = float(r.words("device_to_host")[1])
+        return values
+    b.rounds("pinned_h2d", 3, *((c, once) for c in ("native", "mps", "gmux")))
+
+
+def open_idle(b, way, programs, count, deadline):
+    """Starts `count` idle clients more; how many of them came up."""
+    new = [Program([b.tool("idle_client")], way.env()) for _ in range(count)]
+    programs += new
+    return sum([p.wait_ready(deadline) for p in new])
+
+
+def close_idle(programs):
+    for p in programs:
+        p.go()
+    errors = [x for p in programs for x in p.finish(time.monotonic() + 10, check=False) and p.errors if x.strip()]
+    return errors
+
+
+def bench_memory(b):
+    def slope(count):
+        def once(way):
+            programs, deadline = [], time.monotonic() + b.limit(40)
+            try:
+                if not open_idle(b, way, programs, 1, deadline):
+                    raise Failed("the first client did not come up")
+                one = b.gpu.settled_mib()
+                if open_idle(b, way, programs, count, deadline) != count:
+                    raise Failed("a client did not come up")
+                return (b.gpu.settled_mib() - one) / count
+            finally:
+                close_idle(programs)
+        return once
+    b.rounds("idle_memory", 1, ("native", slope(4)), ("mps", slope(4)), ("gmux", slope(16)))
+
+
+def bench_clients(b):
+    """In groups, until one does not come up whole. A program that waits in a queue is not served: it has 20 s."""
+    def most(limit):
+        def once(way):
+            programs, total = [], 0
+            try:
+                while total < limit and b.left() > 30:
+                    group = min(50, limit - total)
+                    came = open_idle(b, way, programs, group, time.monotonic() + min(20, b.left() - 15))
+                    total += came
+                    if came < group:
+                        break
+                return total
+            finally:
+                for p in programs:
+                    if not p.ready.is_set():
+                        p.kill()
+                errors = close_idle(programs)
+                if errors and total < limit:
+                    b.reasons.append(f"clients, {way.name}: after {total}: {errors[-1][:160]}")
+        return once
+    b.rounds("clients", 1, ("mps", most(64)), ("gmux", most(b.args.clients)))
+
+
+def cpu_seconds(pids):
+    total = 0
+    for pid in pids:
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def bench_idle_cpu(b):
+    """Processor time of daemon, server and executor while 8 clients do nothing, in per cent of one core."""
+    def once(way):
+        programs = []
+        try:
+            if open_idle(b, way, programs, 8, time.monotonic() + b.limit(30)) != 8:
+                raise Failed("a client did not come up")
+            time.sleep(1)
+            pids = way.pids()
+            before, t0 = cpu_seconds(pids), time.monotonic()
+            time.sleep(4)
+            return 100 * (cpu_seconds(pids) - before) / (time.monotonic() - t0)
+        finally:
+            close_idle(programs)
+    b.rounds("idle_cpu", 1, ("mps", once), ("gmux", once))
+
+
+def bench_second_user(b):
+    """A job of 2 s (small kernels; how many that are is measured alone) of another user, while the first user's
+    program is busy for 5 s. From its start to its end; the native column has the job alone."""
+    alone = b.samples.get("kernels_10", {}).get("native")
+    base = statistics.median(alone) if isinstance(alone, list) else 16000 if b.args.device == "cuda" else 400
+    job = [b.tool("spin"), f"-kernels={max(1, int(2 * base))}"]
+    if os.getuid() != 0:
+        b.reasons.append("second_user: needs root, to start a program as another user")
+        return
+
+    def once(way, busy=True):
+        home = pathlib.Path(tempfile.mkdtemp(prefix="gmux-user."))
+        os.chown(home, OTHER_USER, OTHER_USER)
+        first = Program([b.tool("spin"), "-ms=5000"], way.env(EX_GATE="1")) if busy else None
+        try:
+            if busy:
+                if not first.wait_ready(time.monotonic() + 20):
+                    raise Failed("the first user's program did not start")
+                first.go()
+            return way.run(job, b.limit(25), user=OTHER_USER, HOME=str(home), CUDA_CACHE_PATH=str(home)).seconds
+        finally:
+            if busy:
+                first.kill()
+                first.finish(time.monotonic() + 5, check=False)
+            for path in sorted(home.rglob("*"), reverse=True):
+                path.rmdir() if path.is_dir() else path.unlink()
+            home.rmdir()
+    b.rounds("second_user", 1, ("native", lambda w: once(w, busy=False)), ("sliced", once), ("mps", once), ("gmux", once))
+
+
+def bench_torch(b):
+    """PyTorch processes that train a small network; the seconds from the common start to the end of the last one."""
+    argv = [sys.executable, str(ROOT / "tests/torch/mlp.py"), "--steps", str(b.args.torch_steps), "--quiet"]
+
+    def once(count):
+        def go(way):
+            results = [json.loads(r.lines[-1]) for r in way.together(argv, count, b.limit(75), cwd="/")]
+            if any(r.get("skip") for r in results):
+                raise Failed(results[0]["skip"])
+            return max(r["end"] for r in results) - min(r["begin"] for r in results)
+        return go
+    b.rounds("torch_1", 2, *((c, once(1)) for c in ("native", "gmux")))
+    b.rounds("torch_10", 1, ("native", once(1)), *((c, once(10)) for c in ("sliced", "mps", "gmux")))
+
+
+# name: what it is, unit, goal "must", goal "wants" (a function of the medians of the row), measured by
+ROWS = {
+    "enqueue": ("enqueue one launch, p50", "us", lambda m: ("<=", 0.5), lambda m: ("<=", 0.2), bench_launch),
+    "launch_sync": ("launch + sync, p50", "us", lambda m: ("<=", 9.5), lambda m: ("<=", 8.2), None),
+    "launches_8": ("launches/s, 8 clients", "1/s", lambda m: (">=", 0.85e6), lambda m: (">=", 1.5e6), bench_rate),
+    "kernels_10": ("small kernels/s, 10 clients", "1/s", lambda m: (">=", 150e3), lambda m: (">=", 169e3), bench_spin),
+    "nbody_3": ("n-body, 3 clients, sum", "G/s", lambda m: (">=", 1585), lambda m: (">=", 1617), bench_nbody),
+    "torch_10": ("10 PyTorch MLPs, 3,000 steps", "s", lambda m: ("<=", 3.9), lambda m: ("<=", 3.1), bench_torch),
+    "torch_1": ("1 PyTorch MLP, 3,000 steps", "s", lambda m: ("<=", m["native"] / 0.95), lambda m: ("<=", m["native"]),
+                None),
+    "idle_memory": ("GPU memory per further idle client", "MiB", lambda m: ("<=", 20), lambda m: ("<=", 15),
+                    bench_memory),
+    "pinned_h2d": ("pinned copy to the device", "GB/s", lambda m: (">=", 53), lambda m: (">=", 55), bench_copy),
+    "pinned_d2h": ("pinned copy from the device", "GB/s", lambda m: (">=", 53), lambda m: (">=", 55), None),
+    "pageable_h2d": ("pageable copy to the device", "GB/s", lambda m: (">=", m["native"]), None, None),
+    "pageable_d2h": ("pageable copy from the device", "GB/s", lambda m: (">=", m["native"]), None, None),
+    "start": ("from exec to the end of the first kernel", "ms", lambda m: ("<=", m["native"] + 50),
+              lambda m: ("<=", m["native"]), bench_start),
+    "second_user": ("a second user's 2 s job", "s", lambda m: ("<=", 2.2), None, bench_second_user),
+    "idle_cpu": ("daemons' CPU use, 8 clients idle", "% of a core", lambda m: ("<=", 0), None, bench_idle_cpu),
+    "clients": ("clients at once", "", lambda m: (">=", 100), lambda m: (">=", 250), bench_clients),
+}
+
+
+def goal(function, medians):
+    """("met" or "missed", text) of a goal; without what it is measured by, nothing."""
+    try:
+        sign, bound = function(medians)
+    except (KeyError, TypeError):
+        return "", ""
+    met = "gmux" in medians and (medians["gmux"] <= bound if sign == "<=" else medians["gmux"] >= bound)
+    return ("met" if met else "missed") if "gmux" in medians else "", f"{sign} {number(bound)}"
+
+
+def number(v):
+    return f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}"
+
+
+def table(b):
+    rows, lines = [], ["| | unit | " + " | ".join(COLUMNS) + " | must | wants | |", "|" + "---|" * 9]
+    for name, (title, unit, must, wants, _) in ROWS.items():
+        seen = b.samples.get(name, {})
+        medians = {c: statistics.median(v) for c, v in seen.items() if isinstance(v, list)}
+        verdict, must_text = goal(must, medians)
+        reached, wants_text = goal(wants, medians) if wants else ("", "")
+        cells = [number(medians[c]) if c in medians else "failed" if c in seen else "–" for c in COLUMNS]
+        if seen:
+            lines.append(f"| {title} | {unit} | " + " | ".join(cells) +
+                         f" | {must_text} | {wants_text} | {'wants' if reached == 'met' else verdict} |")
+        rows.append({"row": name, "title": title, "unit": unit, "medians": medians, "samples": seen, "must": must_text,
+                     "wants": wants_text, "verdict": verdict})
+    return rows, lines
+
+
+def connected(found):
+    """How many clients each daemon's log names: a column whose programs went elsewhere shows."""
+    return {n: sum(t.count("NEW CLIENT") for t in w.logs().values()) for n, w in found.items() if w.control}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("build")
+    p.add_argument("--rows", help="these rows only, with commas; a row stands for all that its program measures")
+    p.add_argument("--budget", type=float, default=355, help="seconds for everything")
+    p.add_argument("--out", help="the JSON file; default BUILD/gpu.json")
+    p.add_argument("--device", default="cuda")
+    p.add_argument("--clients", type=int, default=300, help="where the count of clients at once stops")
+    p.add_argument("--torch-steps", type=int, default=3000)
+    args = p.parse_args()
+    begin = time.monotonic()
+    chosen = args.rows.split(",") if args.rows else list(ROWS)
+    if any(r not in ROWS for r in chosen):
+        p.error("rows: " + ", ".join(ROWS))
+    with tempfile.TemporaryDirectory(prefix="gmux-gpu.") as folder:
+        os.chmod(folder, 0o755)
+        tree = stage(args.build, pathlib.Path(folder) / "build")
+        found, missing = ways(tree, args.device)
+        gpu = Gpu(found["native"].library if "native" in found else None)
+        machine = f"{gpu.name()}, driver {gpu.driver()}, {os.cpu_count()} cores"
+        print(machine, *missing, sep="\n", flush=True)
+        b = Bench(tree, found, gpu, args, begin + args.budget)
+        try:
+            for way in list(found.values()):
+                try:
+                    way.start(folder)
+                except Failed as e:
+                    b.reasons.append(f"{way.name}: {e}")
+                    del found[way.name]
+            for name, row in ROWS.items():
+                if name in chosen and row[4]:
+                    t0 = time.monotonic()
+                    row[4](b)
+                    print(f"# {name}: {time.monotonic() - t0:.1f} s", flush=True)
+            clients = connected(found)
+        finally:
+            logs = {w.name: w.logs() for w in found.values() if w.control}
+            for way in found.values():
+                way.stop()
+    rows, lines = table(b)
+    out = pathlib.Path(args.out or pathlib.Path(args.build) / "gpu.json")
+    out.write_text(json.dumps({"machine": machine, "date": datetime.date.today().isoformat(), "missing": missing,
+                               "rows": rows, "failures": b.reasons, "clients_connected": clients,
+                               "seconds": round(time.monotonic() - begin, 1)}, indent=1) + "\n")
+    for name, files in logs.items():
+        for file, text in files.items():
+            out.with_suffix(f".{name}-{file}").write_text(text[-200000:])
+    print(*lines, sep="\n")
+    for reason in b.reasons:
+        print("failed:", reason)
+    print(f"clients that the daemons saw: {clients}; {time.monotonic() - begin:.0f} s; written to {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
