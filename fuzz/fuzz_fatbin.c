@@ -1,0 +1,70 @@
+/*
+ * A fat binary or a cubin, as a program may carry it. Beyond not crashing: what is found lies inside what was given, and what is
+ * unpacked has the size that was said.
+ */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fatbin/cubin.h"
+#include "fatbin/fatbin.h"
+
+#define LIMIT (1u << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool fact)
+{
+    if (!fact)
+        abort();
+}
+
+static void read_cubin(const uint8_t *data, size_t size)
+{
+    struct fb_cubin c;
+    struct fb_kernel k;
+    struct fb_variable v;
+    struct fb_param params[256];
+    uint32_t bytes;
+    unsigned kernels = 0;
+    if (fb_cubin_open(&c, data, size) != 0)
+        return;
+    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0 && kernels < 100; kernels++) {
+        require((const uint8_t *)k.name >= data && (const uint8_t *)k.name + strlen(k.name) < data + size);
+        int n = fb_cubin_params(&c, &k, params, 256, &bytes);
+        for (int i = 0; i < n; i++)
+            require(params[i].offset <= bytes && params[i].size <= bytes - params[i].offset);
+    }
+    for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
+        require((const uint8_t *)v.name >= data && (const uint8_t *)v.name + strlen(v.name) < data + size);
+}
+
+static void read_entry(const struct fb_entry *e, const uint8_t *data, size_t size)
+{
+    void *out;
+    size_t out_size;
+    require(e->data >= data && e->data <= data + size && e->size <= size - (size_t)(e->data - data));
+    int r = fb_unpack(e, LIMIT, &out, &out_size);
+    require((r == 0) == (out != NULL));
+    if (r == 0) {
+        require(out_size == e->whole_size && out_size <= LIMIT && ((char *)out)[out_size] == '\0');
+        read_cubin(out, out_size);
+    }
+    free(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fb_reader r;
+    struct fb_entry e;
+    read_cubin(data, size);
+    if (fb_open(&r, data, size) != 0)
+        return 0;
+    require(fb_size(data) <= size);
+    while (fb_next(&r, &e) > 0)
+        read_entry(&e, data, size);
+    for (unsigned wanted = 1; wanted < 8; wanted++)
+        if (fb_pick(data, size, 90, wanted, &e) > 0)
+            require(e.kind == FB_KIND_PTX ? (wanted & ~FB_WANT_CUBIN) != 0 : (wanted & FB_WANT_CUBIN) != 0);
+    return 0;
+}

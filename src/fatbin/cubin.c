@@ -1,0 +1,234 @@
+/*
+ * What of ELF a cubin uses: kernels are function symbols with a bit of their own, a kernel's parameters are records in a
+ * section whose info field is the number of the kernel's section, variables are object symbols in sections known by name.
+ */
+#include "fatbin/cubin.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MACHINE_CUDA   190u
+#define SECTION_INFO   0x70000000u /* SHT_LOPROC + 0: .nv.info and .nv.info.KERNEL */
+#define SYMBOL_KERNEL  0x10u       /* in st_other */
+#define SYMBOL_MANAGED 0x04u
+
+/* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of a length. */
+#define FORMAT_SIZED       4u
+#define ATTR_PARAM         0x17u
+#define ATTR_PARAMS_SIZE   0x19u
+#define ATTR_PARAM_LARGE   0x45u
+#define PARAM_RECORD_BYTES 12u
+
+size_t fb_elf_size(const void *elf, size_t limit)
+{
+    const uint8_t *base = elf;
+    Elf64_Ehdr e;
+    Elf64_Shdr s;
+    memcpy(&e, elf, sizeof(e));
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_shoff > limit || e.e_phoff > limit ||
+        (e.e_shoff && e.e_shentsize != sizeof(s)))
+        return 0;
+    uint64_t count = e.e_shnum;
+    if (count == 0 && e.e_shoff) { /* more than fit there: the first section has their number */
+        memcpy(&s, base + e.e_shoff, sizeof(s));
+        count = s.sh_size;
+    }
+    if (count > limit / sizeof(s))
+        return 0;
+    uint64_t end = GM_MAX(sizeof(e), e.e_shoff + count * sizeof(s));
+    end = GM_MAX(end, e.e_phoff + (uint64_t)e.e_phnum * e.e_phentsize);
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
+        if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL)
+            continue;
+        if (s.sh_offset > limit || s.sh_size > limit)
+            return 0;
+        end = GM_MAX(end, s.sh_offset + s.sh_size);
+    }
+    return end <= limit ? (size_t)end : 0;
+}
+
+/* --- sections --------------------------------------------------------------------------------------------------- */
+
+/* Section `index`; its bytes, if it has any in the file, lie within it. */
+static bool section_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
+{
+    if (index >= c->sections_count)
+        return false;
+    memcpy(s, c->data + c->sections_at + index * sizeof(*s), sizeof(*s));
+    return s->sh_type == SHT_NOBITS || (s->sh_offset <= c->size && s->sh_size <= c->size - s->sh_offset);
+}
+
+static bool strings_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
+{
+    return section_read(c, index, s) && s->sh_type == SHT_STRTAB && s->sh_size > 0 &&
+           c->data[s->sh_offset + s->sh_size - 1] == '\0';
+}
+
+static const char *string_at(const struct fb_cubin *c, const Elf64_Shdr *strings, uint32_t at)
+{
+    return at < strings->sh_size ? (const char *)c->data + strings->sh_offset + at : "";
+}
+
+int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
+{
+    Elf64_Ehdr e;
+    Elf64_Shdr s;
+    *c = (struct fb_cubin) { .data = data, .size = size };
+    if (size < sizeof(e))
+        return -EBADMSG;
+    memcpy(&e, data, sizeof(e));
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != MACHINE_CUDA ||
+        e.e_shentsize != sizeof(s) || e.e_shoff > size || size - e.e_shoff < sizeof(s))
+        return -EBADMSG;
+    memcpy(&s, c->data + e.e_shoff, sizeof(s));
+    c->sm = e.e_flags >> 8 & 0xff;
+    c->sections_at = e.e_shoff;
+    c->sections_count = e.e_shnum ? e.e_shnum : s.sh_size;
+    if (c->sections_count > (size - e.e_shoff) / sizeof(s))
+        return -EBADMSG;
+    bool found = false;
+    for (uint64_t i = 0; i < c->sections_count; i++) {
+        if (!section_read(c, i, &s))
+            return -EBADMSG;
+        if (s.sh_type == SHT_SYMTAB) {
+            c->symbols = s;
+            found = strings_read(c, s.sh_link, &c->strings);
+        } else if (s.sh_type == SHT_SYMTAB_SHNDX) {
+            c->indices = s;
+        }
+    }
+    return found ? 0 : -EBADMSG;
+}
+
+/* --- symbols ------------------------------------------------------------------------------------------------------ */
+
+/* Symbol `index` and the section it lies in, 0 for none. */
+static bool symbol_read(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section)
+{
+    uint32_t wide = 0;
+    if (index >= c->symbols.sh_size / sizeof(*s))
+        return false;
+    memcpy(s, c->data + c->symbols.sh_offset + index * sizeof(*s), sizeof(*s));
+    if (s->st_shndx == SHN_XINDEX && index < c->indices.sh_size / sizeof(wide))
+        memcpy(&wide, c->data + c->indices.sh_offset + index * sizeof(wide), sizeof(wide));
+    *section = s->st_shndx == SHN_XINDEX ? wide : s->st_shndx < SHN_LORESERVE ? s->st_shndx : 0;
+    return true;
+}
+
+int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
+{
+    Elf64_Sym s;
+    uint64_t section;
+    while (symbol_read(c, (*at)++, &s, &section)) {
+        if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || !(s.st_other & SYMBOL_KERNEL) || section == 0)
+            continue;
+        *k = (struct fb_kernel) { .name = string_at(c, &c->strings, s.st_name), .section = section };
+        return *k->name && section < c->sections_count ? 1 : -EBADMSG;
+    }
+    return 0;
+}
+
+bool fb_name_of_compiler(const char *name)
+{
+    static const char *const starts[] = { "$str", "__unnamed_", "__cudart_" };
+    for (size_t i = 0; i < GM_ARRAY_LEN(starts); i++)
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Names of sections are not looked at: what user constants lie in is read-only, what other variables lie in is not. */
+int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable *v)
+{
+    Elf64_Sym s;
+    Elf64_Shdr in;
+    uint64_t section;
+    while (symbol_read(c, (*at)++, &s, &section)) {
+        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || section == 0)
+            continue;
+        const char *name = string_at(c, &c->strings, s.st_name);
+        if (!*name || !section_read(c, section, &in))
+            return -EBADMSG;
+        *v = (struct fb_variable) {
+            .name = name,
+            .size = s.st_size,
+            .is_const = !(in.sh_flags & SHF_WRITE),
+            .is_managed = s.st_other & SYMBOL_MANAGED,
+            .of_compiler = fb_name_of_compiler(name),
+        };
+        return 1;
+    }
+    return 0;
+}
+
+/* --- parameters --------------------------------------------------------------------------------------------------- */
+
+struct params {
+    struct fb_param *list;
+    uint32_t max;
+    uint32_t count; /* one more than the highest number */
+    uint32_t bytes;
+};
+
+static int param_add(struct params *p, uint32_t number, uint32_t offset, uint32_t size)
+{
+    if (number >= p->max)
+        return -E2BIG;
+    p->list[number] = (struct fb_param) { .offset = offset, .size = size };
+    p->count = GM_MAX(p->count, number + 1);
+    return 0;
+}
+
+static int param_record(struct params *p, unsigned attribute, const uint8_t *value)
+{
+    uint16_t number, offset, small;
+    uint32_t word;
+    memcpy(&number, value + 4, sizeof(number));
+    memcpy(&offset, value + 6, sizeof(offset));
+    memcpy(&small, value + 8, sizeof(small));
+    memcpy(&word, value + 8, sizeof(word));
+    return param_add(p, number, offset, attribute == ATTR_PARAM ? word >> 18 : small);
+}
+
+static int info_read(struct params *p, const uint8_t *at, uint64_t left)
+{
+    int r = 0;
+    while (left >= 4 && r == 0) {
+        uint16_t value;
+        unsigned format = at[0], attribute = at[1];
+        memcpy(&value, at + 2, sizeof(value));
+        uint64_t size = format == FORMAT_SIZED ? 4u + value : 4u;
+        if (size > left)
+            return -EBADMSG;
+        if (attribute == ATTR_PARAMS_SIZE && format != FORMAT_SIZED)
+            p->bytes = value;
+        else if ((attribute == ATTR_PARAM || attribute == ATTR_PARAM_LARGE) && size == 4u + PARAM_RECORD_BYTES)
+            r = param_record(p, attribute, at + 4);
+        at += size;
+        left -= size;
+    }
+    return r;
+}
+
+int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params, uint32_t max,
+                    uint32_t *bytes)
+{
+    struct params p = { .list = params, .max = max };
+    Elf64_Shdr s;
+    for (uint32_t i = 0; i < max; i++)
+        params[i] = (struct fb_param) { .offset = UINT32_MAX }; /* fits nowhere: a number that is missing */
+    for (uint64_t i = 0; i < c->sections_count; i++) {
+        if (!section_read(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 || s.sh_info != k->section)
+            continue;
+        int r = info_read(&p, c->data + s.sh_offset, s.sh_size);
+        if (r < 0)
+            return r;
+        break;
+    }
+    for (uint32_t i = 0; i < p.count; i++)
+        if (params[i].offset > p.bytes || params[i].size > p.bytes - params[i].offset)
+            return -EBADMSG;
+    *bytes = p.bytes;
+    return (int)p.count;
+}

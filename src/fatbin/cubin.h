@@ -1,0 +1,60 @@
+/*
+ * Cubins: ELF files with machine code for one GPU architecture. Kernels, how their parameters lie, and variables. As in
+ * fatbin.h everything may be hostile, and nothing is kept but pointers into the file.
+ */
+#ifndef GMUX_FATBIN_CUBIN_H
+#define GMUX_FATBIN_CUBIN_H
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct fb_cubin {
+    const uint8_t *data;
+    size_t size;
+    uint32_t sm;
+    uint64_t sections_at;
+    uint64_t sections_count;
+    Elf64_Shdr symbols;
+    Elf64_Shdr strings; /* of the symbols */
+    Elf64_Shdr indices; /* sections of symbols that need more than 16 bits; or empty */
+};
+
+struct fb_kernel {
+    const char *name;
+    uint64_t section;
+};
+
+struct fb_param {
+    uint32_t offset;
+    uint32_t size;
+};
+
+struct fb_variable {
+    const char *name;
+    uint64_t size;
+    bool is_const;    /* __constant__: a program writes it, kernels do not */
+    bool is_managed;  /* __managed__ */
+    bool of_compiler; /* a string or a table that no program knows of, and nobody writes */
+};
+
+/* The length of the ELF file at `elf`, as its headers say: reads as far as they point, so only for memory that is the caller's
+ * own risk. 0 if it is none, or longer than `limit`. */
+size_t fb_elf_size(const void *elf, size_t limit);
+
+/* 0, or -EBADMSG if it is no cubin with symbols. */
+GM_MUST_CHECK int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size);
+/* The next kernel, or variable, at or after symbol *at, which starts as 0: 1, 0 at the end, -EBADMSG. */
+GM_MUST_CHECK int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k);
+GM_MUST_CHECK int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable *v);
+/* The kernel's parameters by number, at most `max` of them: how many, and the size of all in *bytes; -E2BIG if there are more,
+ * -EBADMSG if what is said of them does not fit together. */
+GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params,
+                                  uint32_t max, uint32_t *bytes);
+
+/* True if the name is one that compilers give to strings (printf, assert) and tables (sin): nobody writes those. */
+bool fb_name_of_compiler(const char *name);
+
+#endif

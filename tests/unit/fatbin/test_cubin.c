@@ -1,0 +1,118 @@
+/* A cubin as ptxas writes it: what is in it is what kernels.cu says. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fatbin/cubin.h"
+#include "files.h"
+
+TestSuite(cubin, .timeout = 100);
+
+static struct fb_kernel kernel_of(const struct fb_cubin *c, const char *name)
+{
+    struct fb_kernel k = { 0 };
+    for (uint64_t at = 0; fb_cubin_kernel(c, &at, &k) > 0;)
+        if (strcmp(k.name, name) == 0)
+            return k;
+    cr_assert_fail("no kernel %s", name);
+    return k;
+}
+
+Test(cubin, kernels_and_parameters)
+{
+    static const struct fb_param store[] = { { 0, 8 }, { 8, 4 }, { 12, 1 }, { 16, 8 }, { 24, 12 }, { 36, 2 } };
+    struct file f = file_read("kernels.cubin");
+    struct fb_cubin c;
+    struct fb_kernel k;
+    struct fb_param params[8];
+    uint32_t bytes = 0;
+    unsigned count = 0;
+    cr_assert_eq(fb_elf_size(f.data, 1 << 20), f.size);
+    cr_assert_eq(fb_elf_size(f.data, f.size - 1), 0);
+    cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
+    cr_assert_eq(c.sm, 90);
+    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0;)
+        count++;
+    cr_assert_eq(count, 2);
+    k = kernel_of(&c, "store");
+    cr_assert_eq(fb_cubin_params(&c, &k, params, 8, &bytes), 6);
+    cr_assert_eq(bytes, 38);
+    cr_assert_eq(memcmp(params, store, sizeof(store)), 0);
+    cr_assert_eq(fb_cubin_params(&c, &k, params, 5, &bytes), -E2BIG);
+    k = kernel_of(&c, "many");
+    cr_assert_eq(fb_cubin_params(&c, &k, params, 8, &bytes), 2);
+    cr_assert_eq(bytes, 4408);
+    cr_assert_eq(params[0].size, 4400);
+    cr_assert_eq(params[1].offset, 4400);
+    cr_assert_eq(params[1].size, 8);
+}
+
+Test(cubin, variables)
+{
+    static const struct fb_variable want[] = {
+        { .name = "scale", .size = 16, .is_const = true },
+        { .name = "counter", .size = 4 },
+        { .name = "buffer", .size = 256 },
+        { .name = "managed_word", .size = 4, .is_managed = true },
+    };
+    struct file f = file_read("kernels.cubin");
+    struct fb_cubin c;
+    struct fb_variable v;
+    unsigned seen = 0;
+    cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
+    for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0; seen++) {
+        size_t i = 0;
+        while (i < GM_ARRAY_LEN(want) && strcmp(want[i].name, v.name) != 0)
+            i++;
+        cr_assert(i < GM_ARRAY_LEN(want), "%s", v.name);
+        cr_assert_eq(v.size, want[i].size, "%s", v.name);
+        cr_assert_eq(v.is_const, want[i].is_const, "%s", v.name);
+        cr_assert_eq(v.is_managed, want[i].is_managed, "%s", v.name);
+        cr_assert_not(v.of_compiler);
+    }
+    cr_assert_eq(seen, GM_ARRAY_LEN(want));
+    cr_assert(fb_name_of_compiler("$str$1") && fb_name_of_compiler("__cudart_i2opi_f"));
+    cr_assert_not(fb_name_of_compiler("str"));
+}
+
+/* Everything there is to read. */
+static void read_all(const uint8_t *data, size_t size)
+{
+    struct fb_cubin c;
+    struct fb_kernel k;
+    struct fb_variable v;
+    struct fb_param params[64];
+    uint32_t bytes;
+    volatile size_t names = 0;
+    if (fb_cubin_open(&c, data, size) != 0)
+        return;
+    for (uint64_t at = 0; fb_cubin_kernel(&c, &at, &k) > 0;) {
+        names += strlen(k.name);
+        int n = fb_cubin_params(&c, &k, params, 64, &bytes);
+        for (int i = 0; i < n; i++)
+            cr_assert((uint64_t)params[i].offset + params[i].size <= bytes);
+    }
+    for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
+        names += strlen(v.name);
+}
+
+Test(cubin, cut_at_every_length)
+{
+    struct file f = file_read("kernels.cubin");
+    for (size_t n = 0; n < f.size; n++)
+        read_all(at_the_edge(f.data, n), n);
+}
+
+Test(cubin, changed_bytes)
+{
+    struct file f = file_read("kernels.cubin");
+    uint64_t random = 7;
+    for (int n = 0; n < 30000; n++) {
+        uint8_t *changed = at_the_edge(f.data, f.size);
+        mutate(changed, f.size, &random);
+        if (n & 1) /* among the section headers, which stand at the end */
+            mutate(changed + f.size - 2048, 2048, &random);
+        read_all(changed, f.size);
+    }
+}
