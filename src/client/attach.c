@@ -18,8 +18,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "client/companion.h"
 #include "client/context.h"
 #include "client/gen/api.h"
+#include "client/module.h"
 #include "client/session.h"
 #include "device/genuine/genuine.h"
 
@@ -136,6 +138,9 @@ static int open_session(int fd, bool is_private)
         return CUDA_ERROR_NO_DEVICE;
     }
     rt_session = s;
+    if (s->memory_apart)
+        rt_companion_open(s);
+    rt_lookup_generation = rt_session_generation(s);
     if (!registered)
         registered = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
     atomic_store(&rt_state, RT_SESSION);
@@ -219,11 +224,6 @@ int rt_attach_driver_version(int *version)
         return CUDA_SUCCESS;
     }
     *version = CUDA_VERSION;
-    int fd = rt_daemon_connect();
-    if (fd >= 0) {
-        gm_close(fd);
-        return CUDA_SUCCESS;
-    }
     void *library = dev_genuine_library(why, sizeof(why));
     CUresult (*genuine)(int *) = library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
     return genuine ? (int)genuine(version) : CUDA_SUCCESS;

@@ -11,6 +11,8 @@
 #ifndef GMUX_CLIENT_ATTACH_H
 #define GMUX_CLIENT_ATTACH_H
 
+#include <stdint.h>
+
 #include "base/attr.h"
 
 enum rt_state {
@@ -35,6 +37,9 @@ int rt_ready(void);
 
 /* How many of the devices CUDA_VISIBLE_DEVICES leaves. */
 struct rt_device;
+/* "GPU-01234567-89ab-..", as in CUDA_VISIBLE_DEVICES. */
+#define RT_UUID_TEXT 48
+void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT]);
 unsigned rt_device_visible(const struct rt_device *devices, unsigned count);
 
 /* Opens a connection to the daemon and says hello: descriptor, or -errno (-ENOENT, -ECONNREFUSED ..: nobody there). */

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "client/attach.h"
+#include "client/companion.h"
 #include "client/event.h"
+#include "client/export_table.h"
 #include "client/gen/api.h"
 #include "client/memory.h"
 #include "client/module.h"
@@ -23,9 +25,37 @@ static const size_t limit_defaults[RT_LIMITS] = {
     [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
 };
 
+/* A device's primary context, made as a handle when first named. CUresult. */
+static int primary_find(CUdevice dev, struct rt_context **out)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock */
+    static struct rt_context *primaries[16];
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
+    if (!primaries[dev])
+        r = rt_context_create(dev, CU_CTX_SCHED_AUTO, true, &primaries[dev]);
+    *out = primaries[dev];
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* NVIDIA's runtime names primary contexts as the genuine library does. */
+static struct rt_context *primary_by_alias(CUcontext handle)
+{
+    struct rt_context *c;
+    int device = rt_companion_device(handle);
+    return device >= 0 && primary_find(device, &c) == CUDA_SUCCESS ? c : NULL;
+}
+
 struct rt_context *rt_context_find(CUcontext handle, bool active)
 {
     struct rt_context *c = rt_object_find(&rt_contexts, handle);
+    if (GM_UNLIKELY(!c))
+        c = primary_by_alias(handle);
     return c && (!active || atomic_load_explicit(&c->active, memory_order_acquire)) ? c : NULL;
 }
 
@@ -111,6 +141,7 @@ void rt_context_destroy(struct rt_context *c)
     (void)rt_context_wait(c); /* an error ends the waiting as well */
     atomic_store_explicit(&c->active, false, memory_order_release);
     atomic_store_explicit(&c->legacy, NULL, memory_order_release);
+    rt_local_destroy_all(c);
     rt_table_each(&rt_streams, end_stream, c);
     rt_event_destroy_all(c);
     rt_module_destroy_all(c);
@@ -122,28 +153,13 @@ void rt_context_destroy(struct rt_context *c)
 
 /* --- primary contexts --------------------------------------------------------------------------------------------- */
 
-static struct rt_context *primaries[16]; /* rt_context_lock */
-
-static int primary_locked(CUdevice dev, struct rt_context **out)
-{
-    int r = rt_ready();
-    if (r)
-        return r;
-    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!primaries[dev])
-        r = rt_context_create(dev, CU_CTX_SCHED_AUTO, true, &primaries[dev]);
-    *out = primaries[dev];
-    return r;
-}
-
 CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
     struct rt_context *c;
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_locked(dev, &c);
+    int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS && !atomic_load(&c->active))
         r = activate(c);
     if (r == CUDA_SUCCESS) {
@@ -158,7 +174,7 @@ CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     struct rt_context *c;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_locked(dev, &c);
+    int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS && c->references == 0)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else if (r == CUDA_SUCCESS && --c->references == 0 && atomic_load(&c->active))
@@ -176,7 +192,7 @@ CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     struct rt_context *c;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_locked(dev, &c);
+    int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS && atomic_load(&c->active)) {
         c->references = 0;
         rt_context_destroy(c);
@@ -196,7 +212,7 @@ CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_locked(dev, &c);
+    int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS)
         rt_context_set_flags(c, flags);
     pthread_mutex_unlock(&rt_context_lock);
@@ -214,7 +230,7 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_locked(dev, &c);
+    int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS) {
         *flags = atomic_load(&c->flags);
         *active = atomic_load(&c->active);

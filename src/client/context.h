@@ -16,6 +16,7 @@
 #define RT_LIMITS 16 /* CUlimit values below this are kept */
 
 struct rt_stream;
+struct rt_local;
 
 struct rt_context {
     struct rt_object object;
@@ -29,6 +30,7 @@ struct rt_context {
     unsigned api_version;
     struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
     _Atomic(struct rt_stream *) legacy; /* made at first use */
+    _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     size_t limits[RT_LIMITS];
@@ -121,6 +123,8 @@ int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 
 /* CUresult. */
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out);
+/* One that no program has a handle of, without a context; never destroyed. CUresult. */
+int rt_stream_create_bare(struct rt_stream **out);
 /* No wait: its number is used again when its work is done. */
 void rt_stream_destroy(struct rt_stream *st);
 /* The stream behind a handle, the legacy one (NULL, CU_STREAM_LEGACY) and the per-thread one included. CUresult. */

@@ -24,8 +24,7 @@ static int find(CUdevice dev, const struct rt_device **out)
     return CUDA_SUCCESS;
 }
 
-/* "GPU-01234567-89ab-.." */
-static void uuid_text(const uint8_t uuid[16], char out[48])
+void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
 {
     char *at = out + sprintf(out, "GPU-");
     for (int i = 0; i < 16; i++)
@@ -38,14 +37,14 @@ unsigned rt_device_visible(const struct rt_device *devices, unsigned count)
     if (!list)
         return count;
     /* One device so far: the first entry names it or ends the list. */
-    char uuid[48], *end;
+    char uuid[RT_UUID_TEXT], *end;
     size_t n = strcspn(list, ",");
     long ordinal = strtol(list, &end, 10);
     if (end != list && (*end == ',' || *end == '\0'))
         return ordinal == 0 && count ? 1 : 0;
     if (!count || n < 5)
         return 0;
-    uuid_text(devices[0].uuid, uuid);
+    rt_device_uuid_text(devices[0].uuid, uuid);
     return strncasecmp(list, uuid, GM_MIN(n, sizeof(uuid))) == 0 ? 1 : 0;
 }
 
@@ -140,10 +139,8 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     /* What this library does not do, whatever the device could. */
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
     case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
         *pi = 0;
         break;

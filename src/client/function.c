@@ -63,6 +63,8 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        if (f->module->by_name)
+            return rt_lookup_get_attribute(f, attribute, pi);
         *pi = 0;
         break;
     default:
@@ -90,9 +92,9 @@ static int set_attribute(CUfunction_attribute attribute, int value, const void *
         if (value < -1 || value > 100)
             return CUDA_ERROR_INVALID_VALUE;
         f->carveout = value;
-        return CUDA_SUCCESS;
+        return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value) : CUDA_SUCCESS;
     default:
-        return CUDA_ERROR_INVALID_VALUE;
+        return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     }
 }
 

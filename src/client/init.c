@@ -18,12 +18,3 @@ CUresult rt_cuDriverGetVersion(int *driverVersion)
 {
     return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion) : CUDA_ERROR_INVALID_VALUE;
 }
-
-/* NVIDIA's private tables. In pass-through they are the genuine library's; here there are none, and the answer to an
- * unknown one is what the genuine library's is. */
-CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId GM_UNUSED)
-{
-    if (ppExportTable)
-        *ppExportTable = NULL;
-    return CUDA_ERROR_INVALID_VALUE;
-}

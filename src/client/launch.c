@@ -9,11 +9,14 @@
 #include "client/gen/api.h"
 #include "client/module.h"
 
+/* Attributes, if any, then parameters. */
 struct launch {
     struct wire_rec_launch record;
     uint8_t params[WIRE_REC_LAUNCH_PARAMS_MAX];
 };
 _Static_assert(offsetof(struct launch, params) == sizeof(struct wire_rec_launch), "parameters follow the record");
+_Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX <= WIRE_REC_LAUNCH_PARAMS_MAX,
+               "both fit");
 
 static inline int32_t attribute(CUdevice_attribute a)
 {
@@ -102,23 +105,25 @@ static int launch(struct launch *l, const void *function, CUstream stream, void 
     r = rt_stream_resolve(c, stream, &st);
     if (GM_UNLIKELY(r))
         return r;
+    if (GM_UNLIKELY(rt_session_generation(rt_session) != rt_lookup_generation) && (r = rt_lookup_resume()) != 0)
+        return r;
     if (GM_UNLIKELY(f->context && f->context != st->context))
         return CUDA_ERROR_INVALID_HANDLE;
     r = check_shape(f, &l->record);
     if (GM_UNLIKELY(r))
         return r;
     const struct rt_entry *e = f->entry;
+    size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
     if (GM_UNLIKELY(extra != NULL))
-        r = params ? CUDA_ERROR_INVALID_VALUE : take_packed(e, extra, l->params);
+        r = params ? CUDA_ERROR_INVALID_VALUE : take_packed(e, extra, l->params + before);
     else
-        r = pack_params(e, params, l->params);
+        r = pack_params(e, params, l->params + before);
     if (GM_UNLIKELY(r))
         return r;
     l->record.head.op = WIRE_OP_LAUNCH;
     l->record.module = f->module->number;
     l->record.function = e->index;
-    l->record.reserved = 0;
-    return rt_queue_submit(st, &l->record.head, sizeof(l->record) + e->param_bytes, NULL, 0);
+    return rt_queue_submit(st, &l->record.head, sizeof(l->record) + before + e->param_bytes, NULL, 0);
 }
 
 CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
@@ -133,42 +138,68 @@ CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
     l.record.block_y = blockDimY;
     l.record.block_z = blockDimZ;
     l.record.shared_bytes = sharedMemBytes;
+    l.record.attributes = 0;
     return launch(&l, f, hStream, kernelParams, extra);
 }
 
-/* Attributes that change what a kernel computes, and that nobody here could honour, are refused; hints are not. */
-static int check_attributes(const CUlaunchConfig *config)
+enum attribute_use {
+    ATTRIBUTE_HINT,    /* about speed: heeded or not */
+    ATTRIBUTE_MATTERS, /* goes to the device */
+    ATTRIBUTE_REFUSED, /* nobody here could honour it */
+};
+
+static enum attribute_use attribute_use(const CUlaunchAttribute *a)
 {
+    switch (a->id) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1 ? ATTRIBUTE_MATTERS
+                                                                                                   : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        return a->value.cooperative ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return rt_session->memory_apart ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        return rt_session->memory_apart && a->value.programmaticStreamSerializationAllowed ? ATTRIBUTE_MATTERS
+                                                                                           : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return ATTRIBUTE_REFUSED;
+    default:
+        return ATTRIBUTE_HINT;
+    }
+}
+
+/* Those that matter go before the parameters. CUresult. */
+static int take_attributes(const CUlaunchConfig *config, struct launch *l)
+{
+    l->record.attributes = 0;
     if (config->numAttrs && !config->attrs)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const CUlaunchAttribute *a = &config->attrs[i];
-        switch (a->id) {
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-            if (a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1)
-                return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            if (a->value.cooperative)
-                return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-        case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        enum attribute_use use = attribute_use(a);
+        if (use == ATTRIBUTE_REFUSED || (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart))
             return CUDA_ERROR_NOT_SUPPORTED;
-        default:
-            break;
-        }
+        if (use != ATTRIBUTE_MATTERS)
+            continue;
+        if (l->record.attributes == RT_LAUNCH_ATTRIBUTES)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(l->params + l->record.attributes++ * sizeof(*a), a, sizeof(*a));
     }
     return CUDA_SUCCESS;
 }
 
-CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+static int launch_config(const CUlaunchConfig *config, const void *f, void **params, void **extra)
 {
     struct launch l;
-    if (!config)
-        return CUDA_ERROR_INVALID_VALUE;
-    int r = check_attributes(config);
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    r = take_attributes(config, &l);
     if (r)
         return r;
     l.record.grid_x = config->gridDimX;
@@ -178,5 +209,29 @@ CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
     l.record.block_y = config->blockDimY;
     l.record.block_z = config->blockDimZ;
     l.record.shared_bytes = config->sharedMemBytes;
-    return launch(&l, f, config->hStream, kernelParams, extra);
+    return launch(&l, f, config->hStream, params, extra);
+}
+
+CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+    return config ? (CUresult)launch_config(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                      unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                      unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                      void **kernelParams)
+{
+    CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 };
+    const CUlaunchConfig config = { .gridDimX = gridDimX,
+                                    .gridDimY = gridDimY,
+                                    .gridDimZ = gridDimZ,
+                                    .blockDimX = blockDimX,
+                                    .blockDimY = blockDimY,
+                                    .blockDimZ = blockDimZ,
+                                    .sharedMemBytes = sharedMemBytes,
+                                    .hStream = hStream,
+                                    .attrs = &cooperative,
+                                    .numAttrs = 1 };
+    return (CUresult)launch_config(&config, f, kernelParams, NULL);
 }

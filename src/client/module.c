@@ -52,12 +52,29 @@ static uint32_t count_globals(struct wire_bytes list)
     return wire_dec_finish(&d) ? n : UINT32_MAX;
 }
 
-static bool params_fit(const struct rt_entry *e)
+bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params)
 {
-    for (uint32_t i = 0; i < e->param_count; i++)
-        if (e->params[i].offset > e->param_bytes || e->params[i].size > e->param_bytes - e->params[i].offset)
+    uint64_t sum = 0;
+    e->name = f->name;
+    e->param_bytes = f->param_bytes;
+    e->param_count = f->params.size / (uint32_t)sizeof(*params);
+    e->params = params;
+    e->max_threads = f->max_threads;
+    e->registers = f->registers;
+    e->shared_bytes = f->shared_bytes;
+    e->const_bytes = f->const_bytes;
+    e->local_bytes = f->local_bytes;
+    e->ptx_version = f->ptx_version;
+    e->binary_version = f->binary_version;
+    if (e->param_count)
+        memcpy(params, f->params.data, e->param_count * sizeof(*params));
+    for (uint32_t i = 0; i < e->param_count; i++) {
+        if (params[i].offset > e->param_bytes || params[i].size > e->param_bytes - params[i].offset)
             return false;
-    return e->param_bytes <= WIRE_REC_LAUNCH_PARAMS_MAX;
+        sum += params[i].size;
+    }
+    e->padded = sum != e->param_bytes;
+    return e->param_bytes <= RT_PARAMS_MAX;
 }
 
 static bool read_functions(struct rt_module *m, struct wire_bytes list)
@@ -69,27 +86,10 @@ static bool read_functions(struct rt_module *m, struct wire_bytes list)
         struct wire_function_info f;
         struct rt_entry *e = &m->entries[i];
         wire_get_function_info(&d, &f);
-        e->name = f.name;
         e->index = i;
-        e->param_bytes = f.param_bytes;
-        e->param_count = f.params.size / (uint32_t)sizeof(struct rt_param);
-        if (e->param_count)
-            memcpy(params, f.params.data, e->param_count * sizeof(*params));
-        e->params = params;
-        uint64_t sum = 0;
-        for (uint32_t k = 0; k < e->param_count; k++)
-            sum += params[k].size;
-        e->padded = sum != e->param_bytes;
-        params += e->param_count;
-        e->max_threads = f.max_threads;
-        e->registers = f.registers;
-        e->shared_bytes = f.shared_bytes;
-        e->const_bytes = f.const_bytes;
-        e->local_bytes = f.local_bytes;
-        e->ptx_version = f.ptx_version;
-        e->binary_version = f.binary_version;
-        if (!params_fit(e))
+        if (!rt_entry_read(e, &f, params))
             return false;
+        params += e->param_count;
     }
     return true;
 }
@@ -136,6 +136,7 @@ static int read_info(struct rt_module *m, int fd, uint64_t globals_address)
     wire_get_module_info(&d, &info);
     if (!wire_dec_finish(&d))
         return CUDA_ERROR_INVALID_IMAGE;
+    m->by_name = info.by_name != 0;
     m->entries_count = count_functions(info.functions, &params);
     m->variables_count = count_globals(info.globals);
     if (m->entries_count == UINT32_MAX || m->variables_count == UINT32_MAX)
@@ -152,16 +153,37 @@ static int read_info(struct rt_module *m, int fd, uint64_t globals_address)
     return CUDA_SUCCESS;
 }
 
-struct rt_entry *rt_module_find_entry(const struct rt_module *m, const char *name)
+int rt_module_find_entry(struct rt_module *m, const char *name, struct rt_entry **out)
 {
     const struct rt_entry key = { .name = name };
-    return bsearch(&key, m->entries, m->entries_count, sizeof(*m->entries), by_entry_name);
+    if (m->by_name)
+        return rt_lookup_entry(m, name, out);
+    *out = bsearch(&key, m->entries, m->entries_count, sizeof(*m->entries), by_entry_name);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-const struct rt_variable *rt_module_find_variable(const struct rt_module *m, const char *name)
+int rt_module_find_variable(struct rt_module *m, const char *name, const struct rt_variable **out)
 {
     const struct rt_variable key = { .name = name };
-    return bsearch(&key, m->variables, m->variables_count, sizeof(*m->variables), by_variable_name);
+    if (m->by_name)
+        return rt_lookup_variable(m, name, false, out);
+    *out = bsearch(&key, m->variables, m->variables_count, sizeof(*m->variables), by_variable_name);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+int rt_module_find_managed(struct rt_module *m, const char *name, const struct rt_variable **out)
+{
+    return m->by_name ? rt_lookup_variable(m, name, true, out) : CUDA_ERROR_NOT_FOUND;
+}
+
+int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count)
+{
+    if (m->by_name)
+        return rt_lookup_list(m, out, capacity, count);
+    for (uint32_t i = 0; i < GM_MIN(capacity, m->entries_count); i++)
+        out[i] = &m->entries[i];
+    *count = m->entries_count;
+    return CUDA_SUCCESS;
 }
 
 struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e)
@@ -274,6 +296,7 @@ void rt_module_destroy(struct rt_module *m)
     }
     for (uint32_t i = 0; i < m->variables_count; i++)
         (void)rt_memory_remove(m->variables[i].address, 1u << RT_MEMORY_GLOBAL, &gone);
+    rt_lookup_finish(m);
     (void)rt_request_module_unload(rt_session, m->number);
     free_info(m);
     rt_object_release(&rt_modules, &m->object);

@@ -1,6 +1,8 @@
 /*
  * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told once, at the load,
- * and all later questions (names, parameter layouts, attributes, globals) are answered from that here.
+ * and all later questions (names, parameter layouts, attributes, globals) are answered from that here. A device may load
+ * functions as late as they are needed: of such a module nothing is told at the load, and each function or variable is
+ * asked for once, by its name (lookup.c).
  *
  * A library is a module without a context; a kernel is a function of one. Both kinds of handle are accepted wherever
  * a function is.
@@ -9,6 +11,9 @@
 #define GMUX_CLIENT_MODULE_H
 
 #include "client/context.h"
+
+#define RT_PARAMS_MAX        32764u /* bytes of a kernel's parameters */
+#define RT_LAUNCH_ATTRIBUTES 24u    /* of one launch */
 
 struct rt_param {
     uint32_t offset;
@@ -33,6 +38,11 @@ struct rt_entry {
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };
 
+/* Fills in all but the index from what the device said; `params` has room for all its parameters and lives as long as
+ * the entry, as does f->name. False if it contradicts itself. */
+struct wire_function_info;
+bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
+
 struct rt_variable {
     const char *name;
     uint64_t address;
@@ -48,7 +58,12 @@ struct rt_module {
     struct rt_variable *variables; /* sorted by name */
     uint32_t variables_count;
     struct rt_param *params; /* of all entries */
-    void *info;              /* the mapped module_info, where names lie */
+    bool by_name;            /* not listed above but found, one by one: lookup.c's lock */
+    struct rt_entry **found; /* at their index */
+    uint32_t found_count;
+    struct rt_variable **found_variables;
+    uint32_t found_variables_count;
+    void *info; /* the mapped module_info, where names lie */
     size_t info_size;
     void *library; /* library: its handle; module: NULL */
 };
@@ -94,11 +109,30 @@ static inline CUmodule rt_module_handle(const struct rt_module *m)
     return (CUmodule)rt_object_handle(&rt_modules, &m->object);
 }
 
-/* NULL if there is none of that name. */
-struct rt_entry *rt_module_find_entry(const struct rt_module *m, const char *name);
-const struct rt_variable *rt_module_find_variable(const struct rt_module *m, const char *name);
+/* CUresult: CUDA_ERROR_NOT_FOUND, or what the device has to say about a function that it only now looks at. */
+int rt_module_find_entry(struct rt_module *m, const char *name, struct rt_entry **out);
+int rt_module_find_variable(struct rt_module *m, const char *name, const struct rt_variable **out);
+/* The same for a library's managed variables. */
+int rt_module_find_managed(struct rt_module *m, const char *name, const struct rt_variable **out);
+/* How many functions there are; the first `capacity` of them in `out`. CUresult. */
+int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
 /* The one function object of an entry; NULL when out of memory. */
 struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
+
+/* --- modules that are found by name (lookup.c) --- */
+
+int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out);
+int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out);
+int rt_lookup_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
+/* The device's own attributes of a function. CUresult. */
+int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute attribute, int *value);
+int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
+/* The module ends: functions, variables, memory. */
+void rt_lookup_finish(struct rt_module *m);
+/* Another executor has taken over since the last look: tells it which functions there are. CUresult. */
+int rt_lookup_resume(void);
+/* Of the executor that knows what was found. */
+extern _Atomic uint32_t rt_lookup_generation;
 
 static inline struct rt_function *rt_function_find(const void *handle)
 {

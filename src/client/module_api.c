@@ -1,6 +1,9 @@
 /*
  * cuModule* and cuLibrary*.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "client/attach.h"
 #include "client/gen/api.h"
 #include "client/module.h"
@@ -73,7 +76,8 @@ CUresult rt_cuModuleUnload(CUmodule hmod)
     return r;
 }
 
-/* Images are loaded at once, never later. */
+/* A GPU's functions are loaded when they are first asked for, unless the program's environment wants otherwise, as with
+ * the genuine library: it is the program's own runtime that then asks early. Elsewhere images are loaded at once. */
 CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
     int r = rt_ready();
@@ -81,15 +85,18 @@ CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
         return r;
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    *mode = CU_MODULE_EAGER_LOADING;
+    const char *wanted = getenv("CUDA_MODULE_LOADING");
+    bool eager = !rt_session->memory_apart || (wanted && strcmp(wanted, "EAGER") == 0);
+    *mode = eager ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
 static int get_function(struct rt_module *m, const char *name, void **out)
 {
-    struct rt_entry *e = rt_module_find_entry(m, name);
-    if (!e)
-        return CUDA_ERROR_NOT_FOUND;
+    struct rt_entry *e;
+    int r = rt_module_find_entry(m, name, &e);
+    if (r)
+        return r;
     struct rt_function *f = rt_module_function(m, e);
     if (!f)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -97,22 +104,29 @@ static int get_function(struct rt_module *m, const char *name, void **out)
     return CUDA_SUCCESS;
 }
 
-static int get_functions(struct rt_module *m, void **out, unsigned count)
+/* Entries first, each replaced by its handle. */
+static int get_functions(struct rt_module *m, void **out, unsigned capacity)
 {
-    for (uint32_t i = 0; i < GM_MIN(count, m->entries_count); i++) {
-        struct rt_function *f = rt_module_function(m, &m->entries[i]);
+    uint32_t count;
+    int r = rt_module_list(m, (struct rt_entry **)out, capacity, &count);
+    for (uint32_t i = 0; i < GM_MIN(capacity, count) && r == CUDA_SUCCESS; i++) {
+        struct rt_function *f = rt_module_function(m, out[i]);
         if (!f)
             return CUDA_ERROR_OUT_OF_MEMORY;
         out[i] = rt_object_handle(&rt_functions, &f->object);
     }
-    return CUDA_SUCCESS;
+    return r;
 }
 
-static int get_global(const struct rt_module *m, const char *name, CUdeviceptr *dptr, size_t *bytes)
+static int get_count(struct rt_module *m, unsigned *count)
 {
-    const struct rt_variable *v = rt_module_find_variable(m, name);
-    if (!v)
-        return CUDA_ERROR_NOT_FOUND;
+    return count ? rt_module_list(m, NULL, 0, count) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int give_variable(int r, const struct rt_variable *v, CUdeviceptr *dptr, size_t *bytes)
+{
+    if (r || !v)
+        return r;
     if (dptr)
         *dptr = v->address;
     if (bytes)
@@ -141,10 +155,7 @@ CUresult rt_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
     int r = enter_module(mod, &m);
     if (r)
         return r;
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    *count = m->entries_count;
-    return CUDA_SUCCESS;
+    return get_count(m, count);
 }
 
 CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
@@ -166,7 +177,9 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
         return r;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    return get_global(m, name, dptr, bytes);
+    const struct rt_variable *v = NULL;
+    r = rt_module_find_variable(m, name, &v);
+    return give_variable(r, v, dptr, bytes);
 }
 
 /* --- libraries: modules that belong to no context; cudart loads its images so ------------------------------------- */
@@ -274,10 +287,7 @@ CUresult rt_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)
     int r = enter_library(lib, &l);
     if (r)
         return r;
-    if (!count)
-        return CUDA_ERROR_INVALID_VALUE;
-    *count = l->module->entries_count;
-    return CUDA_SUCCESS;
+    return get_count(l->module, count);
 }
 
 CUresult rt_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
@@ -299,15 +309,20 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
         return r;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
-    return get_global(l->module, name, dptr, bytes);
+    const struct rt_variable *v = NULL;
+    r = rt_module_find_variable(l->module, name, &v);
+    return give_variable(r, v, dptr, bytes);
 }
 
-/* PTX has no managed variables of its own making. */
 CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
     struct rt_library *l;
     int r = enter_library(library, &l);
     if (r)
         return r;
-    return name && (dptr || bytes) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct rt_variable *v = NULL;
+    r = rt_module_find_managed(l->module, name, &v);
+    return give_variable(r, v, dptr, bytes);
 }

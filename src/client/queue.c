@@ -6,6 +6,7 @@
 #include "client/context.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static int ring_result(int r)
 {
@@ -142,30 +143,47 @@ static void number_give(struct rt_session *s, uint32_t number)
     s->lanes_free_count++;
 }
 
+/* Waits for one if it must. CUresult. */
+static int number_wait(struct rt_session *s, uint32_t *out)
+{
+    uint32_t busy = 0;
+    int r, error = CUDA_SUCCESS;
+    pthread_mutex_lock(&s->ring_lock);
+    while (error == CUDA_SUCCESS && (r = number_take(s, out, &busy)) == -EAGAIN) {
+        pthread_mutex_unlock(&s->ring_lock);
+        error = rt_session_wait(s, busy, rt_lane_issued(s, busy), NULL);
+        pthread_mutex_lock(&s->ring_lock);
+    }
+    pthread_mutex_unlock(&s->ring_lock);
+    return error ? error : r < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+int rt_stream_create_bare(struct rt_stream **out)
+{
+    struct rt_stream *st = calloc(1, sizeof(*st));
+    int r = st ? number_wait(rt_session, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r) {
+        free(st);
+        return r;
+    }
+    st->role = RT_ROLE_NON_BLOCKING;
+    *out = st;
+    return CUDA_SUCCESS;
+}
+
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out)
 {
     static _Atomic uint64_t ids = 1;
     struct rt_session *s = rt_session;
     struct rt_stream *st = rt_object_take(&rt_streams);
-    uint32_t number = 0, busy = 0;
-    int r;
+    uint32_t number = 0;
 
     if (!st)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&s->ring_lock);
-    while ((r = number_take(s, &number, &busy)) == -EAGAIN) {
-        pthread_mutex_unlock(&s->ring_lock);
-        int error = rt_session_wait(s, busy, rt_lane_issued(s, busy), NULL);
-        if (error != CUDA_SUCCESS) {
-            rt_object_release(&rt_streams, &st->object);
-            return error;
-        }
-        pthread_mutex_lock(&s->ring_lock);
-    }
-    pthread_mutex_unlock(&s->ring_lock);
-    if (r < 0) {
+    int r = number_wait(s, &number);
+    if (r) {
         rt_object_release(&rt_streams, &st->object);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return r;
     }
     st->context = c;
     st->context_generation = rt_object_generation(&c->object);

@@ -80,6 +80,12 @@ static inline int rt_session_error(const struct rt_session *s)
     return (int)atomic_load_explicit(&s->shared.control->error, memory_order_relaxed);
 }
 
+/* Number of the executor that serves the session, counted from the first. */
+static inline uint32_t rt_session_generation(const struct rt_session *s)
+{
+    return atomic_load_explicit(&s->shared.control->generation, memory_order_acquire);
+}
+
 /* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
 /* The same for everything ever issued. */

@@ -43,6 +43,7 @@ struct dev_info {
     uint32_t driver_version; /* CUDA version, 13000 = 13.0 */
     bool completes_always;   /* completion words move without `mark` */
     bool memory_apart;       /* device memory is not the host's: it comes by memory_attach, no process can touch it */
+    bool launch_attributes;  /* launches may have attributes */
     bool runs_elsewhere;     /* operations do not need this machine's processors */
     uint32_t depth_max;      /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
@@ -77,14 +78,26 @@ struct dev_module_info {
     char *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
 };
 
+#define DEV_LAUNCH_ATTRIBUTE      72u
+#define DEV_LAUNCH_ATTRIBUTES_MAX 24u
+
 struct dev_launch {
     struct dev_module *module;
     uint32_t function; /* index in the module's function list; checked by the back end */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes; /* dynamic */
+    uint32_t attributes;   /* CUlaunchAttribute's, DEV_LAUNCH_ATTRIBUTE bytes each, before the parameters */
     const void *params;    /* packed as the function's layout says; copied by the call */
-    uint32_t params_size;
+    uint32_t params_size;  /* with the attributes */
+};
+
+/* A question that only the device can answer; the arguments are a client's. */
+struct dev_call {
+    uint32_t function;         /* enum wire_call */
+    struct dev_module *module; /* NULL: it names none */
+    struct wire_dec *args;
+    struct wire_enc *reply;
 };
 
 struct dev_ops {
@@ -138,6 +151,9 @@ struct dev_ops {
     /* The client moved its gate word: look again. */
     void (*gate_moved)(struct dev_queue *q);
     int (*mark)(struct dev_queue *q, uint64_t seq);
+    /* Answers; CUresult of the question, no fault of the client. The client's thread, while its queues may have
+     * work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
+    int (*call)(struct dev_client *c, const struct dev_call *call);
     /* The ring has run dry, or is not read for a while: brings all completion words up to date in their time. NULL where they are anyway. */
     void (*flush)(struct dev_client *c);
     /* Operations accepted and not completed, over all queues of the client: the executor stops reading the

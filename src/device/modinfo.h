@@ -17,6 +17,7 @@ struct dev_modinfo {
     struct wire_enc functions;
     struct wire_enc globals;
     uint32_t function_count;
+    bool by_name; /* set by the caller: nothing is listed, `call` finds what the client asks for */
     bool failed;
 };
 

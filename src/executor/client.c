@@ -155,6 +155,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
         exe_client_destroy(c);
         return result;
     }
+    c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
     tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
     pthread_mutex_lock(&e->clients_lock);
     gm_list_append(&e->clients, &c->link);
@@ -214,6 +215,7 @@ void exe_client_destroy(struct exe_client *c)
     gm_close(c->areas[0]);
     gm_close(c->areas[1]);
     pthread_mutex_destroy(&c->modules_lock);
+    free(c->reply);
     free(c);
 }
 

@@ -58,6 +58,8 @@ struct exe_client {
     uint32_t retired; /* streams with `retired` set */
     bool any_taken;
     uint32_t spin_misses;
+    uint64_t calls; /* answered */
+    uint8_t *reply; /* where an answer is made; allocated with the first call */
 
     /* Main thread changes it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;

@@ -8,6 +8,7 @@
 #include "executor/executor.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/result.h"
 
@@ -49,6 +50,12 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
 {
     struct take *t = arg;
     struct exe_client *c = t->client;
+    uint32_t size = r->head.size - (uint32_t)sizeof(*r);
+    if (r->attributes && (!c->engine->info->launch_attributes || r->attributes > DEV_LAUNCH_ATTRIBUTES_MAX ||
+                          size < r->attributes * DEV_LAUNCH_ATTRIBUTE)) {
+        t->why = "launch with attributes that the device does not know, or not as many as it says";
+        return GM_CUDA_INVALID_VALUE;
+    }
     pthread_mutex_lock(&c->modules_lock);
     struct exe_module *m = exe_client_module(c, r->module);
     int result = GM_CUDA_INVALID_HANDLE;
@@ -59,8 +66,9 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
             .grid = { r->grid_x, r->grid_y, r->grid_z },
             .block = { r->block_x, r->block_y, r->block_z },
             .shared_bytes = r->shared_bytes,
+            .attributes = r->attributes,
             .params = r->params,
-            .params_size = r->head.size - (uint32_t)sizeof(*r),
+            .params_size = size,
         };
         result = c->engine->ops->launch(t->stream->queue, r->head.seq, &l);
     } else {
@@ -146,6 +154,50 @@ static int take_retire(void *arg, const struct wire_rec_retire *r)
     return result;
 }
 
+static int answer_call(struct exe_client *c, const struct wire_rec_call *r, struct wire_enc *reply)
+{
+    const struct dev_ops *ops = c->engine->ops;
+    struct wire_dec args;
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (!ops->call)
+        return GM_CUDA_NOT_SUPPORTED;
+    wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
+    pthread_mutex_lock(&c->modules_lock);
+    struct exe_module *m = r->module ? exe_client_module(c, r->module) : NULL;
+    if (m || !r->module) {
+        const struct dev_call call = {
+            .function = r->function, .module = m ? m->dev : NULL, .args = &args, .reply = reply
+        };
+        result = ops->call(c->dev, &call);
+    }
+    pthread_mutex_unlock(&c->modules_lock);
+    if (args.fatal || (result == 0 && reply->fatal))
+        result = GM_CUDA_INVALID_VALUE;
+    return result;
+}
+
+/* The answer is made in private memory and shown whole. */
+static int take_call(void *arg, const struct wire_rec_call *r)
+{
+    struct take *t = arg;
+    struct exe_client *c = t->client;
+    struct tp_reply *shared = c->session.reply;
+    struct wire_enc reply;
+    if (r->number != c->calls + 1) {
+        t->why = "call out of sequence";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    if (!c->reply && !(c->reply = malloc(sizeof(shared->bytes))))
+        return GM_CUDA_OUT_OF_MEMORY;
+    wire_enc_init(&reply, c->reply, sizeof(shared->bytes));
+    shared->result = answer_call(c, r, &reply);
+    shared->size = reply.fatal ? 0 : (uint32_t)reply.size;
+    memcpy(shared->bytes, c->reply, shared->size);
+    c->calls = r->number;
+    tp_word_publish(&c->session.control->replied, c->calls);
+    return c->engine->ops->mark(t->stream->queue, r->head.seq);
+}
+
 static const struct wire_record_ops record_ops = {
     .launch = take_launch,
     .copy = take_copy,
@@ -156,6 +208,7 @@ static const struct wire_record_ops record_ops = {
     .gate = take_gate,
     .mark = take_mark,
     .retire = take_retire,
+    .call = take_call,
 };
 
 int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why)

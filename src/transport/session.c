@@ -22,6 +22,8 @@ int tp_session_create(void)
         .events = TP_EVENTS,
         .ring_at = TP_RING_AT,
         .ring_size = TP_RING_BYTES,
+        .reply_at = TP_REPLY_AT,
+        .reply_size = TP_REPLY_BYTES,
     };
     ssize_t n = pwrite(fd, &h, sizeof(h), 0);
     if (n != (ssize_t)sizeof(h))
@@ -40,15 +42,16 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         return false;
     if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
-        !table_fits(h->ring_at, h->ring_size, 1, size))
+        !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size))
         return false;
     if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
         return false;
-    if (!gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
+    if (h->reply_size != sizeof(struct tp_reply) || !gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
         return false;
     uint64_t streams_end = h->streams_at + (uint64_t)h->streams * sizeof(struct tp_stream_slot);
     uint64_t events_end = h->events_at + (uint64_t)h->events * sizeof(struct tp_event_slot);
-    return streams_end <= h->events_at && events_end <= h->ring_at;
+    return streams_end <= h->events_at && events_end <= h->ring_at &&
+           (uint64_t)h->ring_at + h->ring_size <= h->reply_at;
 }
 
 int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
@@ -79,6 +82,7 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
     s->events_count = h.events;
     s->ring_data = base + h.ring_at;
     s->ring_size = h.ring_size;
+    s->reply = (struct tp_reply *)(void *)(base + h.reply_at);
     return 0;
 }
 
@@ -104,6 +108,7 @@ void tp_session_release_waiters(struct tp_session *s)
     struct tp_session_control *c = s->control;
     for (uint32_t i = 0; i < s->streams_count; i++)
         tp_word_publish(&s->streams[i].completed, TP_SEQ_FAILED);
+    tp_word_publish(&c->replied, TP_SEQ_FAILED);
     /* The host-function thread and a producer that waits for room look at the error word when woken. */
     tp_word_publish(&c->arrivals, atomic_load_explicit(&c->arrivals.value, memory_order_relaxed) + 1);
     tp_futex_wake(&c->ring.head);

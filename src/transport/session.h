@@ -6,6 +6,7 @@
  *   streams_at   struct tp_stream_slot[TP_STREAMS]
  *   events_at    struct tp_event_slot[TP_EVENTS]
  *   ring_at      the command ring's bytes
+ *   reply_at     struct tp_reply: the answer to the last `call`
  *
  * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
  * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
@@ -28,10 +29,11 @@
 #include "transport/ring.h"
 
 #define TP_SESSION_MAGIC   0x78756d67u /* "gmux" */
-#define TP_SESSION_VERSION 1u
+#define TP_SESSION_VERSION 2u
 #define TP_STREAMS         1024u
 #define TP_EVENTS          65536u
 #define TP_RING_BYTES      (1u << 20)
+#define TP_REPLY_BYTES     (64u << 10)
 #define TP_SEQ_FAILED      UINT64_MAX /* in `completed`: nothing of this stream will run any more */
 
 struct tp_session_header {
@@ -44,6 +46,8 @@ struct tp_session_header {
     uint32_t events;
     uint32_t ring_at;
     uint32_t ring_size;
+    uint32_t reply_at;
+    uint32_t reply_size;
 };
 
 struct tp_session_control {
@@ -53,6 +57,7 @@ struct tp_session_control {
     _Atomic uint64_t fault_address;                   /* of the error, 0 = not known */
     _Atomic uint32_t share_permille;                  /* granted share, live */
     struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
+    struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;
 };
 
@@ -75,11 +80,20 @@ struct tp_event_slot {
 };
 _Static_assert(sizeof(struct tp_event_slot) == 16, "layout");
 
+/* The executor writes, the client reads when `replied` says so. */
+struct tp_reply {
+    int32_t result; /* CUresult */
+    uint32_t size;  /* bytes of the answer */
+    uint8_t bytes[TP_REPLY_BYTES - 8];
+};
+_Static_assert(sizeof(struct tp_reply) == TP_REPLY_BYTES, "layout");
+
 #define TP_CONTROL_AT   4096u
 #define TP_STREAMS_AT   8192u
 #define TP_EVENTS_AT    (TP_STREAMS_AT + TP_STREAMS * (uint32_t)sizeof(struct tp_stream_slot))
 #define TP_RING_AT      (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
-#define TP_SESSION_SIZE (TP_RING_AT + TP_RING_BYTES)
+#define TP_REPLY_AT     (TP_RING_AT + TP_RING_BYTES)
+#define TP_SESSION_SIZE (TP_REPLY_AT + TP_REPLY_BYTES)
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");
 
@@ -92,6 +106,7 @@ struct tp_session {
     struct tp_event_slot *events;
     void *ring_data;
     uint32_t ring_size;
+    struct tp_reply *reply;
     uint32_t streams_count;
     uint32_t events_count;
 };

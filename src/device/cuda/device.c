@@ -109,6 +109,7 @@ static void describe(struct dev *d)
     i->pci_device = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID];
     i->completes_always = true;
     i->memory_apart = true;
+    i->launch_attributes = true;
     i->runs_elsewhere = true;
     i->depth_max = 768; /* the driver's own queues hold about 1,000, and whoever fills one stops in the driver */
 }
@@ -119,7 +120,7 @@ static CUresult start(struct dev *d)
     /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that streams of
      * different clients do not stand behind each other. */
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* later would be while others' work runs */
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1); /* a program uses a few of a library's many kernels */
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     CUresult r = d->api.cuInit(0);
     if (r == CUDA_SUCCESS)
@@ -202,6 +203,7 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .gate = cuda_gate,
     .gate_moved = cuda_gate_moved,
     .mark = cuda_mark,
+    .call = cuda_call,
     .flush = cuda_flush,
     .backlog = cuda_backlog,
 };

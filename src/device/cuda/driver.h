@@ -31,15 +31,20 @@
     X(cuMemHostUnregister)                                                                                           \
     X(cuMemHostGetDevicePointer_v2)                                                                                  \
     X(cuModuleLoadDataEx)                                                                                            \
-    X(cuModuleUnload)                                                                                                \
     X(cuModuleGetFunction)                                                                                           \
-    X(cuModuleGetFunctionCount)                                                                                      \
-    X(cuModuleEnumerateFunctions)                                                                                    \
-    X(cuModuleGetGlobal_v2)                                                                                          \
-    X(cuFuncGetName)                                                                                                 \
-    X(cuFuncGetParamInfo)                                                                                            \
-    X(cuFuncGetAttribute)                                                                                            \
-    X(cuFuncSetAttribute)                                                                                            \
+    X(cuLibraryLoadData)                                                                                             \
+    X(cuLibraryUnload)                                                                                               \
+    X(cuLibraryGetModule)                                                                                            \
+    X(cuLibraryGetKernel)                                                                                            \
+    X(cuLibraryGetKernelCount)                                                                                       \
+    X(cuLibraryEnumerateKernels)                                                                                     \
+    X(cuLibraryGetGlobal)                                                                                            \
+    X(cuLibraryGetManaged)                                                                                           \
+    X(cuKernelGetName)                                                                                               \
+    X(cuKernelGetFunction)                                                                                           \
+    X(cuKernelGetParamInfo)                                                                                          \
+    X(cuKernelGetAttribute)                                                                                          \
+    X(cuKernelSetAttribute)                                                                                          \
     X(cuStreamCreateWithPriority)                                                                                    \
     X(cuStreamDestroy_v2)                                                                                            \
     X(cuStreamQuery)                                                                                                 \
@@ -49,6 +54,7 @@
     X(cuEventDestroy_v2)                                                                                             \
     X(cuEventRecord)                                                                                                 \
     X(cuLaunchKernel)                                                                                                \
+    X(cuLaunchKernelEx)                                                                                              \
     X(cuLaunchHostFunc)                                                                                              \
     X(cuMemcpyAsync)                                                                                                 \
     X(cuMemcpyHtoDAsync_v2)                                                                                          \

@@ -22,7 +22,8 @@ struct cuda_op_launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
-    uint32_t params_size;
+    uint32_t attributes;
+    uint32_t params_size; /* with the attributes, which stand first */
 };
 
 struct cuda_op {

@@ -200,20 +200,21 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_function *f = l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
     cuda_enter(q->client->dev);
-    if (!f || l->params_size != f->param_bytes) {
+    if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
         (void)cuda_check(q->client, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
     if (l->shared_bytes > f->dynamic_max &&
-        api->cuFuncSetAttribute(f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)l->shared_bytes) ==
-            CUDA_SUCCESS)
+        api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)l->shared_bytes, f->handle,
+                                  q->client->dev->device) == CUDA_SUCCESS)
         f->dynamic_max = l->shared_bytes;
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
-                          .u.launch = { .function = f->handle,
+                          .u.launch = { .function = (CUfunction)f->handle,
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
+                                        .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);
 }

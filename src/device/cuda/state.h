@@ -66,15 +66,19 @@ struct dev_client {
 };
 
 struct cuda_function {
-    CUfunction handle;
+    CUkernel handle;
     uint32_t param_bytes;
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
 };
 
+/* A library of the driver, whose kernels are loaded when the client finds them. Functions and variables in the order in
+ * which it did; the client's thread adds them, with client->modules_lock held for variables. */
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
-    CUmodule handle;
+    CUlibrary handle;
+    CUkernel *listed; /* all kernels, once the client has asked for a list */
+    uint32_t listed_count;
     struct cuda_function *functions;
     uint32_t functions_count;
     struct cuda_global {
@@ -133,9 +137,15 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void cuda_module_unload(struct dev_module *m);
 
-/* --- names.c: variables that an image may have; the driver cannot list them */
-/* Calls `found` for each name; a name may come twice, and may be no variable after all. */
-void cuda_names(const void *image, size_t size, uint32_t kind, void (*found)(void *arg, const char *name), void *arg);
+/* --- lookup.c: functions and variables, when the client asks for them; its thread. CUresult */
+int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+
+/* --- call.c */
+int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */
 int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);

@@ -2,6 +2,7 @@
  * One operation, one call or two of the driver. What is wrong with it is its client's fault.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/cuda/op.h"
 
@@ -10,15 +11,60 @@ static void wrong(struct dev_client *c, uint64_t address, const char *what)
     c->dev->events.client_fault(c->dev->events.arg, c, GM_CUDA_ILLEGAL_ADDRESS, address, what);
 }
 
+_Static_assert(sizeof(CUlaunchAttribute) == DEV_LAUNCH_ATTRIBUTE, "as the client sends it");
+
+/* Those that say how a kernel runs, and nothing that points at anything. */
+static bool attribute_allowed(CUlaunchAttributeID id)
+{
+    switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l, const uint8_t *bytes,
+                                       void **extra)
+{
+    CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
+    memcpy(attributes, bytes, l->attributes * sizeof(*attributes));
+    for (uint32_t i = 0; i < l->attributes; i++)
+        if (!attribute_allowed(attributes[i].id))
+            return CUDA_ERROR_INVALID_VALUE;
+    const CUlaunchConfig config = {
+        .gridDimX = l->grid[0],
+        .gridDimY = l->grid[1],
+        .gridDimZ = l->grid[2],
+        .blockDimX = l->block[0],
+        .blockDimY = l->block[1],
+        .blockDimZ = l->block[2],
+        .sharedMemBytes = l->shared_bytes,
+        .hStream = q->stream,
+        .attrs = attributes,
+        .numAttrs = l->attributes,
+    };
+    return q->client->dev->api.cuLaunchKernelEx(&config, l->function, NULL, extra);
+}
+
 static void launch(struct dev_queue *q, const struct cuda_op *op)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     const struct cuda_op_launch *l = &op->u.launch;
-    size_t size = l->params_size;
-    void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)op->bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
-                      &size, CU_LAUNCH_PARAM_END };
-    CUresult r = api->cuLaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-                                     l->block[2], l->shared_bytes, q->stream, NULL, size ? extra : NULL);
+    const uint8_t *bytes = op->bytes;
+    size_t before = l->attributes * DEV_LAUNCH_ATTRIBUTE, size = l->params_size - before;
+    void *buffer[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, (void *)(uintptr_t)(bytes + before),
+                       CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END };
+    void **extra = size ? buffer : NULL;
+    CUresult r = l->attributes
+                     ? launch_with_attributes(q, l, bytes, extra)
+                     : api->cuLaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
+                                           l->block[2], l->shared_bytes, q->stream, NULL, extra);
     (void)cuda_check(q->client, r, "the device refused a launch");
 }
 

@@ -114,7 +114,8 @@ Test(session, what_the_server_makes_is_accepted)
     cr_assert_eq(s.ring_size, TP_RING_BYTES);
     cr_assert_eq((uintptr_t)s.control % GM_CACHELINE, 0);
     cr_assert_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
-    cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.base + s.size);
+    cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.reply);
+    cr_assert_eq((char *)(s.reply + 1), (char *)s.base + s.size);
     tp_session_detach(&s);
     tp_session_detach(&s);
 }
@@ -136,6 +137,8 @@ Test(session, each_field_of_the_header_matters)
     TRY(streams_at)
     TRY(events_at)
     TRY(ring_at)
+    TRY(reply_at)
+    TRY(reply_size)
 #undef TRY
     struct tp_session_header h = good;
     h.version = TP_SESSION_VERSION + 1;

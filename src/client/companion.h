@@ -1,0 +1,21 @@
+/*
+ * The genuine driver library beside us, in a session on a GPU. It makes no context and does no work there; it answers the
+ * two private tables that only it can answer, and says by which handles the program's runtime will name the devices'
+ * primary contexts.
+ */
+#ifndef GMUX_CLIENT_COMPANION_H
+#define GMUX_CLIENT_COMPANION_H
+
+#include "client/context.h"
+
+/* Loads and initialises it so that it sees the session's devices, in the session's order. Without one, or with one that
+ * fails, programs of NVIDIA's runtime library will not start; others do. Once, when the session stands. */
+void rt_companion_open(const struct rt_session *s);
+
+/* Its table, or NULL. */
+const void *rt_companion_table(const CUuuid *id);
+
+/* The device whose primary context the genuine library calls `handle`, -1 if none. Any thread. */
+int rt_companion_device(CUcontext handle);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * Questions of a client that the driver answers; each in the file of its subject.
+ */
+#include "device/cuda/state.h"
+
+typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+
+static module_call *const module_calls[] = {
+    [WIRE_CALL_FUNCTION_FIND] = cuda_function_find, [WIRE_CALL_FUNCTION_NAMES] = cuda_function_names,
+    [WIRE_CALL_VARIABLE_FIND] = cuda_variable_find, [WIRE_CALL_ATTRIBUTE_GET] = cuda_attribute_get,
+    [WIRE_CALL_ATTRIBUTE_SET] = cuda_attribute_set,
+};
+
+int cuda_call(struct dev_client *c, const struct dev_call *call)
+{
+    int r = GM_CUDA_NOT_SUPPORTED;
+    cuda_enter(c->dev);
+    if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])
+        r = call->module ? module_calls[call->function](call->module, call->args, call->reply)
+                         : GM_CUDA_INVALID_HANDLE;
+    if (cuda_is_fatal((CUresult)r))
+        cuda_die(c->dev, (CUresult)r);
+    return r;
+}

@@ -1,0 +1,188 @@
+/*
+ * What a client asks about a module, name by name. The driver loads a kernel when its attributes are first wanted.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/state.h"
+#include "device/modinfo.h"
+
+#define PARAMS_MAX    4096u
+#define FUNCTIONS_MAX 65536u
+#define VARIABLES_MAX 65536u
+#define NAMES_ROOM    4200u /* what one more name may take in an answer */
+
+static bool room(void *array, size_t each, uint32_t count, uint32_t most)
+{
+    void *old = *(void **)array;
+    if (count != 0 && !gm_is_pow2(count))
+        return true;
+    void *more = count < most ? realloc(old, GM_MAX(2 * count, 8u) * each) : NULL;
+    if (more)
+        *(void **)array = more;
+    return more != NULL;
+}
+
+static uint32_t attribute(const struct dev *d, CUkernel k, CUfunction_attribute a)
+{
+    int value = 0;
+    return d->api.cuKernelGetAttribute(&value, a, k, d->device) == CUDA_SUCCESS && value > 0 ? (uint32_t)value : 0;
+}
+
+static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *params, uint32_t *bytes)
+{
+    uint32_t count = 0;
+    size_t offset, size, end = 0;
+    while (count < PARAMS_MAX && d->api.cuKernelGetParamInfo(k, count, &offset, &size) == CUDA_SUCCESS) {
+        params[count++] = (struct dev_param) { .offset = (uint32_t)offset, .size = (uint32_t)size };
+        end = GM_MAX(end, offset + size);
+    }
+    *bytes = (uint32_t)end;
+    return count;
+}
+
+static int describe(const struct dev *d, struct cuda_function *f, const char *name, struct wire_enc *reply)
+{
+    struct dev_param *params = malloc(PARAMS_MAX * sizeof(*params));
+    if (!params)
+        return GM_CUDA_OUT_OF_MEMORY;
+    uint32_t count = param_list(d, f->handle, params, &f->param_bytes);
+    f->dynamic_max = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    const struct wire_function_info info = {
+        .name = name,
+        .param_bytes = f->param_bytes,
+        .params = { .data = params, .size = count * (uint32_t)sizeof(*params) },
+        .max_threads = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+        .registers = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_NUM_REGS),
+        .shared_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+        .const_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+        .local_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        .ptx_version = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_PTX_VERSION),
+        .binary_version = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+    };
+    wire_put_function_info(reply, &info);
+    free(params);
+    return GM_CUDA_SUCCESS;
+}
+
+int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    const struct dev *d = m->client->dev;
+    struct wire_call_function_find w;
+    struct cuda_function f = { 0 };
+    CUfunction loaded;
+    wire_get_call_function_find(args, &w);
+    if (args->fatal || w.index != m->functions_count)
+        return GM_CUDA_INVALID_VALUE;
+    if (!room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
+        return GM_CUDA_OUT_OF_MEMORY;
+    CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
+    if (r == CUDA_SUCCESS) /* loads it */
+        r = d->api.cuKernelGetFunction(&loaded, f.handle);
+    if (r == CUDA_SUCCESS)
+        r = (CUresult)describe(d, &f, w.name, reply);
+    if (r == CUDA_SUCCESS)
+        m->functions[m->functions_count++] = f;
+    return (int)r;
+}
+
+static int list(struct dev_module *m)
+{
+    const struct cuda_driver *api = &m->client->dev->api;
+    unsigned count = 0;
+    CUresult r = m->listed ? CUDA_SUCCESS : api->cuLibraryGetKernelCount(&count, m->handle);
+    if (r != CUDA_SUCCESS || m->listed || count == 0)
+        return (int)r;
+    CUkernel *all = calloc(count, sizeof(CUkernel));
+    r = all ? api->cuLibraryEnumerateKernels(all, count, m->handle) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r != CUDA_SUCCESS) {
+        free(all);
+        return (int)r;
+    }
+    m->listed = all;
+    m->listed_count = count;
+    return GM_CUDA_SUCCESS;
+}
+
+int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    struct wire_call_names w;
+    wire_get_call_names(args, &w);
+    int r = list(m);
+    if (r != 0)
+        return r;
+    size_t capacity = reply->capacity - 64;
+    uint8_t *bytes = malloc(capacity);
+    if (!bytes)
+        return GM_CUDA_OUT_OF_MEMORY;
+    struct wire_enc names;
+    wire_enc_init(&names, bytes, capacity);
+    for (uint32_t i = w.first; i < m->listed_count && capacity - names.size > NAMES_ROOM; i++) {
+        const char *name = NULL;
+        if (m->client->dev->api.cuKernelGetName(&name, m->listed[i]) != CUDA_SUCCESS)
+            name = "";
+        wire_put_call_name(&names, &(struct wire_call_name) { .text = name });
+    }
+    const struct wire_call_names_are answer = { .total = m->listed_count,
+                                                .names = { .data = bytes, .size = (uint32_t)names.size } };
+    wire_put_call_names_are(reply, &answer);
+    free(bytes);
+    return GM_CUDA_SUCCESS;
+}
+
+int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    struct dev_client *c = m->client;
+    struct wire_call_variable_find w;
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    wire_get_call_variable_find(args, &w);
+    if (args->fatal)
+        return GM_CUDA_INVALID_VALUE;
+    if (w.managed) /* it would be memory of this process, which the client cannot reach */
+        return GM_CUDA_NOT_FOUND;
+    CUresult r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
+    if (r != CUDA_SUCCESS)
+        return (int)r;
+    pthread_mutex_lock(&c->modules_lock);
+    bool ok = room(&m->globals, sizeof(*m->globals), m->globals_count, VARIABLES_MAX);
+    if (ok)
+        m->globals[m->globals_count++] = (struct cuda_global) { address, size };
+    pthread_mutex_unlock(&c->modules_lock);
+    if (!ok)
+        return GM_CUDA_OUT_OF_MEMORY;
+    wire_put_call_variable_found(reply, &(struct wire_call_variable_found) { address, size });
+    return GM_CUDA_SUCCESS;
+}
+
+static const struct cuda_function *function(const struct dev_module *m, uint32_t index)
+{
+    return index < m->functions_count ? &m->functions[index] : NULL;
+}
+
+int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    const struct dev *d = m->client->dev;
+    struct wire_call_attribute w;
+    int value = 0;
+    wire_get_call_attribute(args, &w);
+    const struct cuda_function *f = function(m, w.index);
+    if (!f)
+        return GM_CUDA_INVALID_HANDLE;
+    CUresult r = d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, d->device);
+    if (r == CUDA_SUCCESS)
+        wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
+    return (int)r;
+}
+
+int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    const struct dev *d = m->client->dev;
+    struct wire_call_attribute_set w;
+    (void)reply;
+    wire_get_call_attribute_set(args, &w);
+    const struct cuda_function *f = function(m, w.index);
+    if (!f)
+        return GM_CUDA_INVALID_HANDLE;
+    return (int)d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, d->device);
+}
