@@ -48,6 +48,34 @@ size_t fb_elf_size(const void *elf, size_t limit)
     return end <= limit ? (size_t)end : 0;
 }
 
+static bool within(uint64_t size, uint64_t at, uint64_t length)
+{
+    return at <= size && length <= size - at;
+}
+
+bool fb_elf_fits(const void *elf, size_t size)
+{
+    const uint8_t *base = elf;
+    Elf64_Ehdr e;
+    Elf64_Shdr s;
+    if (size < sizeof(e))
+        return false;
+    memcpy(&e, elf, sizeof(e));
+    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_shentsize != sizeof(s) ||
+        !within(size, e.e_phoff, (uint64_t)e.e_phnum * e.e_phentsize) || !within(size, e.e_shoff, sizeof(s)))
+        return false;
+    memcpy(&s, base + e.e_shoff, sizeof(s));
+    uint64_t count = e.e_shnum ? e.e_shnum : s.sh_size;
+    if (count > (size - e.e_shoff) / sizeof(s))
+        return false;
+    for (uint64_t i = 1; i < count; i++) {
+        memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
+        if (s.sh_type != SHT_NOBITS && s.sh_type != SHT_NULL && !within(size, s.sh_offset, s.sh_size))
+            return false;
+    }
+    return true;
+}
+
 /* --- sections --------------------------------------------------------------------------------------------------- */
 
 /* Section `index`; its bytes, if it has any in the file, lie within it. */
@@ -56,7 +84,7 @@ static bool section_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s
     if (index >= c->sections_count)
         return false;
     memcpy(s, c->data + c->sections_at + index * sizeof(*s), sizeof(*s));
-    return s->sh_type == SHT_NOBITS || (s->sh_offset <= c->size && s->sh_size <= c->size - s->sh_offset);
+    return s->sh_type == SHT_NOBITS || within(c->size, s->sh_offset, s->sh_size);
 }
 
 static bool strings_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
@@ -75,18 +103,15 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
     Elf64_Ehdr e;
     Elf64_Shdr s;
     *c = (struct fb_cubin) { .data = data, .size = size };
-    if (size < sizeof(e))
+    if (!fb_elf_fits(data, size))
         return -EBADMSG;
     memcpy(&e, data, sizeof(e));
-    if (memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 || e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_machine != MACHINE_CUDA ||
-        e.e_shentsize != sizeof(s) || e.e_shoff > size || size - e.e_shoff < sizeof(s))
+    if (e.e_machine != MACHINE_CUDA)
         return -EBADMSG;
     memcpy(&s, c->data + e.e_shoff, sizeof(s));
     c->sm = e.e_flags >> 8 & 0xff;
     c->sections_at = e.e_shoff;
     c->sections_count = e.e_shnum ? e.e_shnum : s.sh_size;
-    if (c->sections_count > (size - e.e_shoff) / sizeof(s))
-        return -EBADMSG;
     bool found = false;
     for (uint64_t i = 0; i < c->sections_count; i++) {
         if (!section_read(c, i, &s))

@@ -44,6 +44,9 @@ struct fb_variable {
  * own risk. 0 if it is none, or longer than `limit`. */
 size_t fb_elf_size(const void *elf, size_t limit);
 
+/* True if it is an ELF file of 64 bits whose tables and sections lie within `size` bytes. */
+bool fb_elf_fits(const void *elf, size_t size);
+
 /* 0, or -EBADMSG if it is no cubin with symbols. */
 GM_MUST_CHECK int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size);
 /* The next kernel, or variable, at or after symbol *at, which starts as 0: 1, 0 at the end, -EBADMSG. */

@@ -226,7 +226,7 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
     struct srv_module *m = NULL;
 
     wire_get_module_load(&p->body, &w);
-    if (w.kind < WIRE_IMAGE_KIND_PTX || w.kind > WIRE_IMAGE_KIND_FATBIN)
+    if (w.kind < WIRE_IMAGE_KIND_PTX || w.kind > WIRE_IMAGE_KIND_FATBIN_LIST)
         return "an image of an unknown kind";
     if (w.size == 0 || tp_memfd_check(p->fds[0], w.size, true) < 0)
         return "an image that is not sealed, or not of the size it says";

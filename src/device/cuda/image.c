@@ -1,0 +1,98 @@
+#include "device/cuda/image.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "fatbin/cubin.h"
+
+#define MEMBERS_MAX 65537u
+
+static bool fatbin_fits(const void *bytes, size_t size)
+{
+    struct fb_reader r;
+    struct fb_entry e;
+    int more = fb_open(&r, bytes, size) < 0 ? -1 : 1;
+    while (more > 0 && (more = fb_next(&r, &e)) > 0)
+        if (e.kind == FB_KIND_CUBIN && e.packing == FB_PLAIN && !fb_elf_fits(e.data, e.size))
+            return false;
+    return more == 0;
+}
+
+/* The driver does not ask what a text is said to be: it looks for magic numbers first. */
+static bool is_binary(const void *bytes, size_t size)
+{
+    uint32_t magic = 0;
+    memcpy(&magic, bytes, GM_MIN(size, sizeof(magic)));
+    return magic == FB_MAGIC || magic == FB_WRAPPER_MAGIC || memcmp(&magic, ELFMAG, sizeof(magic)) == 0;
+}
+
+/* The driver reads up to a zero byte, which the image need not have. */
+static int text_open(struct cuda_image *i, const void *bytes, size_t size)
+{
+    if (is_binary(bytes, size))
+        return GM_CUDA_INVALID_IMAGE;
+    i->text = malloc(size + 1);
+    if (!i->text)
+        return GM_CUDA_OUT_OF_MEMORY;
+    memcpy(i->text, bytes, size);
+    i->text[size] = '\0';
+    i->data = i->text;
+    return GM_CUDA_SUCCESS;
+}
+
+/* How many fat binaries stand one behind the other; 0 if they do not fit. With `list`, where they are. */
+static size_t list_read(const uint8_t *bytes, size_t size, const void **list)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < size; count++) {
+        if (count == MEMBERS_MAX || !fatbin_fits(bytes + at, size - at))
+            return 0;
+        if (list)
+            list[count] = bytes + at;
+        size_t padded = (fb_size(bytes + at) + 7) & ~(size_t)7;
+        at += GM_MIN(padded, size - at);
+    }
+    return count;
+}
+
+static int list_open(struct cuda_image *i, const void *bytes, size_t size)
+{
+    size_t count = list_read(bytes, size, NULL);
+    if (count == 0)
+        return GM_CUDA_INVALID_IMAGE;
+    i->list = calloc(count + 1, sizeof(*i->list));
+    if (!i->list)
+        return GM_CUDA_OUT_OF_MEMORY;
+    (void)list_read(bytes, size, i->list);
+    i->wrapper = (struct fb_wrapper) { FB_WRAPPER_MAGIC, 2, i->list[0], i->list + 1 };
+    i->data = &i->wrapper;
+    return GM_CUDA_SUCCESS;
+}
+
+int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind)
+{
+    *i = (struct cuda_image) { .data = bytes };
+    switch (kind) {
+    case WIRE_IMAGE_KIND_PTX:
+        return text_open(i, bytes, size);
+    case WIRE_IMAGE_KIND_CUBIN:
+        return fb_elf_fits(bytes, size) ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_IMAGE;
+    case WIRE_IMAGE_KIND_FATBIN:
+        return fatbin_fits(bytes, size) ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_IMAGE;
+    case WIRE_IMAGE_KIND_FATBIN_LIST:
+        return list_open(i, bytes, size);
+    default:
+        return GM_CUDA_INVALID_IMAGE;
+    }
+}
+
+void cuda_image_close(struct cuda_image *i)
+{
+    free(i->list);
+    free(i->text);
+    i->list = NULL;
+    i->text = NULL;
+}

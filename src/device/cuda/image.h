@@ -1,0 +1,24 @@
+/*
+ * What a client sent, made into what the genuine driver takes. The driver gets a pointer and no size, and believes what it reads: here is
+ * made sure that it stays within the image.
+ */
+#ifndef GMUX_DEVICE_CUDA_IMAGE_H
+#define GMUX_DEVICE_CUDA_IMAGE_H
+
+#include "fatbin/fatbin.h"
+
+struct cuda_image {
+    const void *data; /* for cuLibraryLoadData, as long as the image's bytes live */
+    /* What it consists of; private. */
+    struct fb_wrapper wrapper;
+    const void **list;
+    char *text;
+};
+
+/* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what it says, or do not fit together. The
+ * object must stay where it is until it is closed. */
+GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind);
+/* After a failed open, too. */
+void cuda_image_close(struct cuda_image *i);
+
+#endif
