@@ -339,9 +339,13 @@ int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *lo
     struct rt_image image;
     give_logs(log, "", false);
     int r = rt_image_look(data, &image);
-    if (r)
+    if (r) {
+        give_logs(log, image.why, true);
+        gm_info(&topic, "no image to load (error %d): %s", r, image.why);
         return r;
+    }
     GM_AUTO_FD int fd = tp_memfd_from_bytes("gmux-image", image.data, image.size);
+    rt_image_drop(&image);
     if (fd < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct rt_module *m = rt_object_take(&rt_modules);

@@ -145,9 +145,13 @@ struct rt_image {
     const void *data;
     size_t size;
     uint32_t kind; /* enum wire_image_kind */
+    void *owned;   /* the data, if it is not the program's own */
+    char why[256]; /* of a failure, for the program's log; may be empty */
 };
 /* What the program's pointer points to; images have no length of their own. CUDA_ERROR_INVALID_IMAGE if it is nothing
- * known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX in a fat binary that could be used. */
+ * known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX in a fat binary that could be used. Dropped by the caller after
+ * success. */
 int rt_image_look(const void *image, struct rt_image *out);
+void rt_image_drop(struct rt_image *image);
 
 #endif

@@ -181,11 +181,92 @@ static void library(void)
     OK(cuLibraryUnload(l));
 }
 
+/* The same kernel in fat binaries, made by nvcc from tests/unit/fatbin/data/plain.cu; PTX of 7.5 in all but one. */
+extern const char image_none[], image_speed[], image_balance[], image_size[];
+extern const char image_machine[];     /* code for 9.0 and no PTX */
+extern const char image_relocatable[]; /* PTX to be linked */
+
+struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    const void *list;
+};
+
+/* out[i] = i + 1 */
+static void run_plain(CUfunction f)
+{
+    CUdeviceptr out;
+    uint32_t got[64] = { 0 }, n = 64;
+    void *params[] = { &out, &n };
+    OK(cuMemAlloc(&out, sizeof(got)));
+    OK(cuLaunchKernel(f, 2, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(got, out, sizeof(got)));
+    OK(cuMemFree(out));
+    for (uint32_t i = 0; i < n && tap_computes(); i++)
+        EQ(got[i], i + 1);
+}
+
+static void fat_binaries(void)
+{
+    const char *const images[] = { image_none, image_speed, image_balance, image_size };
+    CUmodule m;
+    CUlibrary l;
+    CUfunction f;
+    CUkernel k;
+    for (size_t i = 0; i < COUNT(images); i++) {
+        const struct wrapper wrapper = { 0x466243b1, 1, images[i], NULL };
+        OK(cuModuleLoadData(&m, images[i]));
+        OK(cuModuleGetFunction(&f, m, "plain"));
+        run_plain(f);
+        OK(cuModuleUnload(m));
+        OK(cuModuleLoadFatBinary(&m, &wrapper));
+        OK(cuModuleGetFunction(&f, m, "plain"));
+        OK(cuModuleUnload(m));
+        OK(cuLibraryLoadData(&l, &wrapper, NULL, NULL, 0, NULL, NULL, 0));
+        OK(cuLibraryGetKernel(&k, l, "plain"));
+        run_plain((CUfunction)k);
+        OK(cuLibraryUnload(l));
+    }
+}
+
+/* What a program built with -rdc=true registers. */
+static void relocatable(void)
+{
+    static const struct {
+        uint32_t magic;
+        uint16_t version, header_size;
+        uint64_t size;
+    } linked = { 0xba55ed50, 1, 16, 0 };
+    const void *list[] = { image_relocatable, NULL };
+    const struct wrapper wrapper = { 0x466243b1, 2, &linked, list };
+    CUlibrary l;
+    CUkernel k;
+    OK(cuLibraryLoadData(&l, &wrapper, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&k, l, "plain"));
+    run_plain((CUfunction)k);
+    OK(cuLibraryUnload(l));
+}
+
+static void for_another_gpu(void)
+{
+    CUmodule m;
+    int major = 0;
+    char errors[1024] = "";
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+    void *values[] = { errors, (void *)(uintptr_t)sizeof(errors) };
+    OK(cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+    if (major == 9)
+        tap_skip("this is the GPU");
+    IS(cuModuleLoadDataEx(&m, image_machine, COUNT(options), options, values), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    TRUE(tap_genuine() || strstr(errors, "PTX") != NULL);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(load_and_find), TEST(from_file),  TEST(bad_images), TEST(jit_options),
-        TEST(globals),       TEST(attributes), TEST(parameters), TEST(library),
+        TEST(load_and_find), TEST(from_file),   TEST(bad_images),      TEST(jit_options),
+        TEST(globals),       TEST(attributes),  TEST(parameters),      TEST(library),
+        TEST(fat_binaries),  TEST(relocatable), TEST(for_another_gpu),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -11,7 +11,6 @@
 #include "device/attributes.h"
 #include "device/guard.h"
 #include "device/modinfo.h"
-#include "device/soft/image.h"
 #include "device/soft/interp/interp.h"
 #include "device/soft/ir/ir.h"
 #include "device/soft/kernel.h"
@@ -157,13 +156,14 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
     return GM_CUDA_SUCCESS;
 }
 
-static int text_parse(struct dev_client *c, const struct soft_text *text, struct dev_module **out, char *why,
+static int text_parse(struct dev_client *c, const char *text, size_t size, struct dev_module **out, char *why,
                       size_t why_size)
 {
     struct ir_module *ir = NULL;
     struct ptx_error error = { 0 };
     uint32_t kernels = 0;
-    int r = ptx_parse(text->data, text->size, &ir, &error);
+    size = strnlen(text, size);
+    int r = ptx_parse(text, size, &ir, &error);
     if (r < 0) {
         snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
         return r == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
@@ -177,12 +177,12 @@ static int text_parse(struct dev_client *c, const struct soft_text *text, struct
     }
     *out = m;
     m->ir = ir;
-    m->text_size = text->size;
-    m->text = malloc(GM_MAX(text->size, (size_t)1));
+    m->text_size = size;
+    m->text = malloc(GM_MAX(size, (size_t)1));
     m->names = malloc(GM_MAX(ir->strings_size, (uint64_t)1));
     if (!m->text || !m->names)
         return GM_CUDA_OUT_OF_MEMORY;
-    memcpy(m->text, text->data, text->size);
+    memcpy(m->text, text, size);
     memcpy(m->names, ir->strings, ir->strings_size);
     return GM_CUDA_SUCCESS;
 }
@@ -190,7 +190,6 @@ static int text_parse(struct dev_client *c, const struct soft_text *text, struct
 int soft_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
                      struct dev_module_info *info)
 {
-    struct soft_text text;
     struct dev_modinfo collected;
     struct dev_module *m = NULL;
     char why[300] = "out of memory";
@@ -198,9 +197,13 @@ int soft_module_load(struct dev_client *c, const void *image, size_t size, uint3
     *out = NULL;
     memset(info, 0, sizeof(*info));
     dev_modinfo_init(&collected);
-    int r = soft_image_text(image, size, kind, &text, why, sizeof(why));
-    if (r == GM_CUDA_SUCCESS)
-        r = text_parse(c, &text, &m, why, sizeof(why));
+    int r = GM_CUDA_NO_BINARY_FOR_GPU; /* a client sends the text that it finds in a fat binary, and nothing else */
+    if (kind == WIRE_IMAGE_KIND_PTX)
+        r = text_parse(c, image, size, &m, why, sizeof(why));
+    else
+        snprintf(why, sizeof(why),
+                 "machine code for a GPU; the software device needs PTX "
+                 "(nvcc -ptx, or -gencode arch=compute_75,code=compute_75)");
     if (r == GM_CUDA_SUCCESS)
         r = kernels_make(m, &collected, why, sizeof(why));
     if (r == GM_CUDA_SUCCESS)

@@ -6,6 +6,7 @@
 
 #include "client/handle.h"
 #include "client/module.h"
+#include "client/session.h"
 
 static int look(const void *data, struct rt_image *out)
 {
@@ -69,23 +70,41 @@ static void header(uint8_t *fatbin, const uint8_t *end)
     put64(fatbin + 8, (uint64_t)(end - fatbin) - 16);
 }
 
+/* A session whose device is of compute capability 7.5; `apart`: a GPU's. */
+static void with_session(bool apart)
+{
+    static struct rt_device device;
+    static struct rt_session session = { .device_count = 1, .devices = &device };
+    device.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 7;
+    device.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR] = 5;
+    session.memory_apart = apart;
+    rt_session = &session;
+}
+
+struct wrapper {
+    uint32_t magic, version;
+    const void *data, *list;
+};
+
 Test(image, fatbin_with_text)
 {
     static uint8_t fatbin[1024];
-    struct {
-        uint32_t magic, version;
-        const void *data, *list;
-    } wrapper = { 0x466243b1, 1, fatbin, NULL };
+    struct wrapper wrapper = { 0x466243b1, 1, fatbin, NULL };
     struct rt_image image;
     uint8_t *at = entry(fatbin + 16, 2, 90, 0, "machine code");
     at = entry(at, 1, 60, 0, ".version 6.0 // old");
-    at = entry(at, 1, 75, 0, ".version 7.0 // new");
-    at = entry(at, 1, 90, 11, "compressed");
+    at = entry(at, 1, 75, 0, ".version 7.0 // right");
+    at = entry(at, 1, 80, 0, ".version 8.0 // new");
+    at = entry(at, 1, 75, 11, "compressed by whom?");
     header(fatbin, at);
+    with_session(false);
     cr_assert_eq(look(fatbin, &image), CUDA_SUCCESS);
     cr_assert_eq(image.kind, WIRE_IMAGE_KIND_PTX);
-    cr_assert_eq(memcmp(image.data, ".version 7.0 // new", image.size), 0);
+    cr_assert_eq(image.size, strlen(".version 7.0 // right"));
+    cr_assert_eq(memcmp(image.data, ".version 7.0 // right", image.size), 0);
+    rt_image_drop(&image);
     cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    rt_image_drop(&image);
     wrapper.data = NULL;
     cr_assert_eq(look(&wrapper, &image), CUDA_ERROR_INVALID_IMAGE);
 }
@@ -94,12 +113,57 @@ Test(image, fatbin_without_text)
 {
     static uint8_t fatbin[1024];
     struct rt_image image;
+    with_session(false);
     header(fatbin, entry(fatbin + 16, 2, 90, 0, "machine code"));
     cr_assert_eq(look(fatbin, &image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    cr_assert(strstr(image.why, "1 of 1") && strstr(image.why, "PTX"), "%s", image.why);
     put64(fatbin + 16 + 8, 1 << 20); /* an entry longer than the whole */
     cr_assert_eq(look(fatbin, &image), CUDA_ERROR_INVALID_IMAGE);
     put64(fatbin + 8, UINT64_MAX);
     cr_assert_eq(look(fatbin, &image), CUDA_ERROR_INVALID_IMAGE);
+}
+
+/* What was linked ahead, and parts: of the program, of a file without device code, of NVIDIA's library. */
+Test(image, relocatable)
+{
+    static uint8_t linked[16], parts[4][512];
+    const void *list[] = { parts[0], parts[1], parts[2], NULL, NULL };
+    struct wrapper wrapper = { 0x466243b1, 2, linked, list };
+    struct rt_image image;
+    header(linked, linked + 16);
+    header(parts[0], entry(parts[0] + 16, 1, 75, 0, ".version 7.0 // nothing"));
+    header(parts[1], entry(parts[1] + 16, 1, 75, 0, ".version 7.0\n.entry k() { ret; }"));
+    header(parts[2], entry(parts[2] + 16, 1, 121, 0, ".version 9.0\n.func f() { ret; }"));
+    header(parts[3], entry(parts[3] + 16, 1, 60, 0, ".version 6.0\n.func g() { ret; }"));
+    with_session(false);
+    cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    cr_assert(strstr(image.data, ".entry k"));
+    rt_image_drop(&image);
+    list[3] = parts[3];
+    cr_assert_eq(look(&wrapper, &image), CUDA_ERROR_NO_BINARY_FOR_GPU);
+    cr_assert(strstr(image.why, "relocatable"));
+
+    with_session(true);
+    parts[0][8] -= 3; /* not a multiple of eight */
+    cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    cr_assert_eq(image.kind, WIRE_IMAGE_KIND_FATBIN_LIST);
+    const uint8_t *at = image.data;
+    cr_assert_eq(memcmp(at, linked, 16), 0);
+    at += 16;
+    for (int i = 0; i < 4; i++) {
+        uint64_t size;
+        memcpy(&size, parts[i] + 8, 8);
+        cr_assert_eq(memcmp(at, parts[i], 16 + (size_t)size), 0, "part %d", i);
+        at += (16 + size + 7) / 8 * 8;
+    }
+    cr_assert_eq(at, (const uint8_t *)image.data + image.size);
+    rt_image_drop(&image);
+    wrapper.version = 1;
+    cr_assert_eq(look(&wrapper, &image), CUDA_SUCCESS);
+    cr_assert_eq(image.kind, WIRE_IMAGE_KIND_FATBIN);
+    cr_assert_eq(image.size, 16);
+    cr_assert_eq(image.data, linked, "as it lies there");
+    rt_image_drop(&image);
 }
 
 Test(image, elf_size)
