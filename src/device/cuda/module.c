@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/image.h"
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
 
@@ -26,20 +27,14 @@ static CUresult load(struct dev_module *m, const void *image, uint32_t kind, cha
     return r;
 }
 
-/* The driver reads text up to a NUL, which the image need not have. */
-static CUresult load_image(struct dev_module *m, const void *image, size_t size, uint32_t kind, char **log)
+static CUresult load_image(struct dev_module *m, const void *bytes, size_t size, uint32_t kind, char **log)
 {
-    char *text = NULL, *errors = calloc(1, LOG_BYTES);
-    if (kind == WIRE_IMAGE_KIND_PTX) {
-        text = malloc(size + 1);
-        if (text) {
-            memcpy(text, image, size);
-            text[size] = '\0';
-        }
-        image = text;
-    }
-    CUresult r = errors && image ? load(m, image, kind, errors) : CUDA_ERROR_OUT_OF_MEMORY;
-    free(text);
+    char *errors = calloc(1, LOG_BYTES);
+    struct cuda_image image;
+    CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
+    if (r == CUDA_SUCCESS)
+        r = errors ? load(m, image.data, kind, errors) : CUDA_ERROR_OUT_OF_MEMORY;
+    cuda_image_close(&image);
     if (errors && *errors) {
         *log = errors;
     } else {
