@@ -173,11 +173,20 @@ def open_idle(b, way, programs, count, deadline):
     return sum([p.wait_ready(deadline) for p in new])
 
 
+def open_all(b, way, programs, count, deadline):
+    if open_idle(b, way, programs, count, deadline) != count:
+        said = [x for p in programs for x in p.errors if x.strip()][-1:]
+        raise Failed("a client did not come up" + "".join(f": {x[:160]}" for x in said))
+
+
 def close_idle(programs):
+    """Ends them; what they wrote to standard error."""
     for p in programs:
         p.go()
-    errors = [x for p in programs for x in p.finish(time.monotonic() + 10, check=False) and p.errors if x.strip()]
-    return errors
+    deadline = time.monotonic() + 10
+    for p in programs:
+        p.finish(deadline, check=False)
+    return [x for p in programs for x in p.errors if x.strip()]
 
 
 def bench_memory(b):
@@ -185,11 +194,9 @@ def bench_memory(b):
         def once(way):
             programs, deadline = [], time.monotonic() + b.limit(40)
             try:
-                if not open_idle(b, way, programs, 1, deadline):
-                    raise Failed("the first client did not come up")
+                open_all(b, way, programs, 1, deadline)
                 one = b.gpu.settled_mib()
-                if open_idle(b, way, programs, count, deadline) != count:
-                    raise Failed("a client did not come up")
+                open_all(b, way, programs, count, deadline)
                 return (b.gpu.settled_mib() - one) / count
             finally:
                 close_idle(programs)
@@ -237,8 +244,7 @@ def bench_idle_cpu(b):
     def once(way):
         programs = []
         try:
-            if open_idle(b, way, programs, 8, time.monotonic() + b.limit(30)) != 8:
-                raise Failed("a client did not come up")
+            open_all(b, way, programs, 8, time.monotonic() + b.limit(30))
             time.sleep(1)
             pids = way.pids()
             before, t0 = cpu_seconds(pids), time.monotonic()
@@ -319,7 +325,7 @@ ROWS = {
 
 
 def goal(function, medians):
-    """("met" or "missed", text) of a goal; without what it is measured by, nothing."""
+    """("met" or "missed", text) of a goal; where there is no number to compare, nothing."""
     try:
         sign, bound = function(medians)
     except (KeyError, TypeError):
@@ -337,12 +343,13 @@ def table(b):
     for name, (title, unit, must, wants, _) in ROWS.items():
         seen = b.samples.get(name, {})
         medians = {c: statistics.median(v) for c, v in seen.items() if isinstance(v, list)}
+        failed = isinstance(seen.get("gmux"), str)
         verdict, must_text = goal(must, medians)
         reached, wants_text = goal(wants, medians) if wants else ("", "")
         cells = [number(medians[c]) if c in medians else "failed" if c in seen else "–" for c in COLUMNS]
         if seen:
             lines.append(f"| {title} | {unit} | " + " | ".join(cells) +
-                         f" | {must_text} | {wants_text} | {'wants' if reached == 'met' else verdict} |")
+                         f" | {must_text} | {wants_text} | {'failed' if failed else 'wants' if reached == 'met' else verdict} |")
         rows.append({"row": name, "title": title, "unit": unit, "medians": medians, "samples": seen, "must": must_text,
                      "wants": wants_text, "verdict": verdict})
     return rows, lines
