@@ -66,5 +66,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (unsigned wanted = 1; wanted < 8; wanted++)
         if (fb_pick(data, size, 90, wanted, &e) > 0)
             require(e.kind == FB_KIND_PTX ? (wanted & ~FB_WANT_CUBIN) != 0 : (wanted & FB_WANT_CUBIN) != 0);
+    void *slim = NULL;
+    size_t slim_size = 0;
+    if (fb_slim(data, size, 90, &slim, &slim_size) > 0)
+        require(slim_size < size && fb_size(slim) == slim_size && fb_open(&r, slim, slim_size) == 0);
+    free(slim);
     return 0;
 }

@@ -1,7 +1,8 @@
 /*
  * What kind of image a program hands over, and how long it is: programs pass a pointer and nothing else. It is read here, in
  * the program's own process and from its own memory; the parsers proper are on the other side. A device that runs PTX gets
- * that text alone, unpacked here, where a bomb harms nobody else. A real GPU's driver gets everything and chooses.
+ * that text alone, unpacked here, where a bomb harms nobody else. A real GPU's driver gets everything that it could use, and
+ * chooses.
  */
 #include "client/module.h"
 
@@ -42,8 +43,6 @@ static int result_of(int error)
     return error == -ENOMEM || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* --- for a device that runs PTX ---------------------------------------------------------------------------------- */
-
 static uint32_t capability(void)
 {
     if (!rt_session || rt_session->device_count == 0)
@@ -52,6 +51,8 @@ static uint32_t capability(void)
     return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
+
+/* --- for a device that runs PTX ---------------------------------------------------------------------------------- */
 
 /* Its PTX, the best for this device. CUDA_ERROR_NO_BINARY_FOR_GPU if there is none. */
 static int text_of(const void *fatbin, unsigned wanted, struct rt_image *out)
@@ -169,7 +170,12 @@ static int whole_look(const void *fatbin, const void *const *list, struct rt_ima
     out->data = fatbin;
     out->size = fb_size(fatbin);
     out->kind = WIRE_IMAGE_KIND_FATBIN;
-    return out->size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    if (out->size == 0)
+        return CUDA_ERROR_INVALID_IMAGE;
+    int r = fb_slim(fatbin, out->size, capability(), &out->owned, &out->size);
+    if (r > 0)
+        out->data = out->owned;
+    return r < 0 ? result_of(r) : CUDA_SUCCESS;
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include "fatbin/fatbin.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FLAG_LZ4  0x2000u
@@ -83,9 +84,11 @@ int fb_next(struct fb_reader *r, struct fb_entry *out)
         .data = r->at + e.header_size,
         .size = e.packed_size ? e.packed_size : (size_t)e.size,
         .whole_size = e.packed_size ? e.whole_size : e.size,
+        .whole = r->at,
+        .entry_size = e.header_size + (size_t)e.size,
     };
-    r->at += e.header_size + (size_t)e.size;
-    r->left -= e.header_size + (size_t)e.size;
+    r->at += out->entry_size;
+    r->left -= out->entry_size;
     return 1;
 }
 
@@ -135,4 +138,52 @@ int fb_pick(const void *data, size_t size, uint32_t sm, unsigned wanted, struct 
         }
     }
     return more < 0 ? more : best != 0;
+}
+
+/* --- leaving out -------------------------------------------------------------------------------------------------- */
+
+static bool is_code(const struct fb_entry *e)
+{
+    return e->kind == FB_KIND_CUBIN || e->kind == FB_KIND_PTX;
+}
+
+/* What is not known stays. */
+static bool is_useful(const struct fb_entry *e, uint32_t sm)
+{
+    return e->kind == FB_KIND_CUBIN ? runs_cubin(e, sm) : e->kind == FB_KIND_PTX ? compiles_ptx(e, sm) : true;
+}
+
+int fb_slim(const void *data, size_t size, uint32_t sm, void **out, size_t *out_size)
+{
+    struct fb_reader r;
+    struct fb_entry e;
+    struct header h;
+    size_t kept = 0, all = 0, code = 0;
+    int more = fb_open(&r, data, size);
+    while (more >= 0 && (more = fb_next(&r, &e)) > 0) {
+        bool useful = is_useful(&e, sm);
+        kept += useful ? e.entry_size : 0;
+        code += useful && is_code(&e);
+        all += e.entry_size;
+    }
+    if (more < 0)
+        return more;
+    if (kept == all || code == 0 || fb_open(&r, data, size) < 0)
+        return 0;
+    uint8_t *to = malloc(sizeof(h) + kept);
+    if (!to)
+        return -ENOMEM;
+    memcpy(&h, data, sizeof(h));
+    h.header_size = sizeof(h);
+    h.size = kept;
+    memcpy(to, &h, sizeof(h));
+    *out = to;
+    *out_size = sizeof(h) + kept;
+    to += sizeof(h);
+    while (fb_next(&r, &e) > 0)
+        if (is_useful(&e, sm)) {
+            memcpy(to, e.whole, e.entry_size);
+            to += e.entry_size;
+        }
+    return 1;
 }

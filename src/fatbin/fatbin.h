@@ -54,8 +54,10 @@ struct fb_entry {
     uint64_t flags;
     enum fb_packing packing;
     const uint8_t *data;
-    size_t size;         /* as it lies there; padding may follow a plain image */
-    uint64_t whole_size; /* unpacked, as it says */
+    size_t size;          /* as it lies there; padding may follow a plain image */
+    const uint8_t *whole; /* the entry with its header */
+    size_t entry_size;    /* of that, with padding */
+    uint64_t whole_size;  /* unpacked, as it says */
 };
 
 struct fb_reader {
@@ -81,6 +83,10 @@ enum fb_wanted {
 /* The best image for the architecture `sm`: a cubin of the same major number, its minor number not above; failing that, PTX of
  * the newest architecture not above. `wanted`: bits of enum fb_wanted. 1 and *e, 0 if there is none, -EBADMSG. */
 GM_MUST_CHECK int fb_pick(const void *data, size_t size, uint32_t sm, unsigned wanted, struct fb_entry *e);
+
+/* A copy without those images that a GPU of architecture `sm` cannot use: a fat binary may be made for ten. 1 and the copy, which the
+ * caller frees; 0 if there is nothing to leave out, or nothing would be left; -EBADMSG, -ENOMEM. */
+GM_MUST_CHECK int fb_slim(const void *data, size_t size, uint32_t sm, void **out, size_t *out_size);
 
 /* The image unpacked, in memory that the caller frees, with a zero byte behind it. -EFBIG if it is larger than `limit`, -ENOTSUP if
  * its packing is not known, -EBADMSG if it does not unpack to the size it says, -ENOMEM. */

@@ -121,7 +121,44 @@ static int read_all(const uint8_t *data, size_t size)
         free(out);
     }
     (void)!fb_pick(data, size, 90, FB_WANT_CUBIN | FB_WANT_PTX | FB_WANT_ANY_PTX, &e);
+    void *slim = NULL;
+    (void)!fb_slim(data, size, 90, &slim, &(size_t) { 0 });
+    free(slim);
     return more < 0 ? more : entries;
+}
+
+/* What is left out changes nothing for the GPU it is meant for. */
+Test(fatbin, slimmed)
+{
+    static const struct {
+        uint32_t sm;
+        int entries; /* 0: nothing to leave out, or nothing left */
+    } cases[] = { { 75, 2 }, { 80, 2 }, { 89, 3 }, { 90, 4 }, { 100, 3 }, { 120, 2 }, { 70, 0 } };
+    const unsigned wanted = FB_WANT_CUBIN | FB_WANT_PTX;
+    struct file f = file_read("many.fatbin");
+    for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
+        void *slim = NULL;
+        size_t size;
+        struct fb_entry before, after;
+        int r = fb_slim(f.data, f.size, cases[i].sm, &slim, &size);
+        cr_assert_eq(r, cases[i].entries != 0, "case %zu", i);
+        if (r == 0)
+            continue;
+        cr_assert(size < f.size);
+        uint8_t *copy = at_the_edge(slim, size);
+        cr_assert_eq(fb_size(copy), size);
+        cr_assert_eq(read_all(copy, size), cases[i].entries, "case %zu", i);
+        cr_assert_eq(fb_pick(f.data, f.size, cases[i].sm, wanted, &before), 1);
+        cr_assert_eq(fb_pick(copy, size, cases[i].sm, wanted, &after), 1);
+        cr_assert_eq(before.entry_size, after.entry_size);
+        cr_assert_eq(memcmp(before.whole, after.whole, before.entry_size), 0);
+        cr_assert_eq(fb_slim(copy, size, cases[i].sm, &slim, &size), 0, "once is enough");
+    }
+    f = file_read("size.fatbin");
+    void *slim;
+    size_t size;
+    cr_assert_eq(fb_slim(f.data, f.size, 75, &slim, &size), 0);
+    cr_assert_eq(fb_slim(f.data, f.size - 1, 90, &slim, &size), -EBADMSG);
 }
 
 Test(fatbin, cut_at_every_length)
