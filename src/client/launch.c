@@ -172,6 +172,11 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
     }
 }
 
+bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
+{
+    return attribute_use(a) == ATTRIBUTE_MATTERS;
+}
+
 /* Those that matter go before the parameters. CUresult. */
 static int take_attributes(const CUlaunchConfig *config, struct launch *l)
 {

@@ -43,6 +43,9 @@ struct rt_entry {
 struct wire_function_info;
 bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
 
+/* Whether a launch's attribute has to reach the device. */
+bool rt_launch_attribute_matters(const CUlaunchAttribute *a);
+
 struct rt_variable {
     const char *name;
     uint64_t address;

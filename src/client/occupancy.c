@@ -2,7 +2,10 @@
  * Occupancy: how many blocks of a function fit on a multiprocessor, from the device's attributes and what the load said
  * about the function. NVIDIA's published rules: registers are given out by warp, shared memory by block, in units.
  */
+#include <string.h>
+
 #include "client/attach.h"
+#include "client/call.h"
 #include "client/gen/api.h"
 #include "client/module.h"
 
@@ -147,4 +150,55 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
     most = most > f->entry->shared_bytes ? most - f->entry->shared_bytes : 0;
     *dynamicSmemSize = each > taken ? GM_MIN(each - taken, most) : 0;
     return CUDA_SUCCESS;
+}
+
+/* --- clusters: only the driver knows which multiprocessors stand together ------------------------------------------- */
+
+static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config, bool largest)
+{
+    CUlaunchAttribute attributes[RT_LAUNCH_ATTRIBUTES];
+    struct rt_function *f;
+    struct rt_call c;
+    struct wire_call_value v;
+    int r = enter(func, &f);
+    if (r)
+        return r;
+    if (!out || !config || config->numAttrs > RT_LAUNCH_ATTRIBUTES || (config->numAttrs && !config->attrs))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!f->module->by_name)
+        return CUDA_ERROR_NOT_SUPPORTED; /* a device without clusters */
+    uint32_t count = 0;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (rt_launch_attribute_matters(&config->attrs[i]))
+            attributes[count++] = config->attrs[i];
+    const struct wire_call_clusters w = {
+        .index = f->entry->index,
+        .largest = largest,
+        .grid_x = config->gridDimX,
+        .grid_y = config->gridDimY,
+        .grid_z = config->gridDimZ,
+        .block_x = config->blockDimX,
+        .block_y = config->blockDimY,
+        .block_z = config->blockDimZ,
+        .shared_bytes = config->sharedMemBytes,
+        .attributes = { .data = attributes, .size = count * (uint32_t)sizeof(*attributes) },
+    };
+    rt_call_begin(&c, WIRE_CALL_CLUSTERS, f->module->number);
+    wire_put_call_clusters(&c.args, &w);
+    r = rt_call_run(&c);
+    if (r == CUDA_SUCCESS) {
+        wire_get_call_value(&c.reply, &v);
+        *out = v.value;
+    }
+    return rt_call_end(&c, r);
+}
+
+CUresult rt_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+    return ask_clusters(numClusters, func, config, false);
+}
+
+CUresult rt_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+    return ask_clusters(clusterSize, func, config, true);
 }

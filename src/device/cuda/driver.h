@@ -43,6 +43,8 @@
     X(cuKernelGetName)                                                                                               \
     X(cuKernelGetFunction)                                                                                           \
     X(cuKernelGetParamInfo)                                                                                          \
+    X(cuOccupancyMaxActiveClusters)                                                                                  \
+    X(cuOccupancyMaxPotentialClusterSize)                                                                            \
     X(cuKernelGetAttribute)                                                                                          \
     X(cuKernelSetAttribute)                                                                                          \
     X(cuStreamCreateWithPriority)                                                                                    \

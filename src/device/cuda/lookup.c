@@ -155,7 +155,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     return GM_CUDA_SUCCESS;
 }
 
-static const struct cuda_function *function(const struct dev_module *m, uint32_t index)
+static struct cuda_function *function(const struct dev_module *m, uint32_t index)
 {
     return index < m->functions_count ? &m->functions[index] : NULL;
 }
@@ -185,4 +185,41 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
     if (!f)
         return GM_CUDA_INVALID_HANDLE;
     return (int)d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, d->device);
+}
+
+void cuda_function_dynamic(const struct dev *d, struct cuda_function *f, uint32_t bytes)
+{
+    if (bytes > f->dynamic_max && bytes <= INT32_MAX &&
+        d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes, f->handle,
+                                    d->device) == CUDA_SUCCESS)
+        f->dynamic_max = bytes;
+}
+
+int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    const struct dev *d = m->client->dev;
+    CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
+    struct wire_call_clusters w;
+    int value = 0;
+    wire_get_call_clusters(args, &w);
+    struct cuda_function *f = function(m, w.index);
+    if (args->fatal || !f || !cuda_attributes_take(attributes, w.attributes.data, w.attributes.size))
+        return GM_CUDA_INVALID_VALUE;
+    const CUlaunchConfig config = {
+        .gridDimX = w.grid_x,
+        .gridDimY = w.grid_y,
+        .gridDimZ = w.grid_z,
+        .blockDimX = w.block_x,
+        .blockDimY = w.block_y,
+        .blockDimZ = w.block_z,
+        .sharedMemBytes = w.shared_bytes,
+        .attrs = attributes,
+        .numAttrs = (unsigned)(w.attributes.size / sizeof(*attributes)),
+    };
+    cuda_function_dynamic(d, f, w.shared_bytes);
+    CUresult r = w.largest ? d->api.cuOccupancyMaxPotentialClusterSize(&value, (CUfunction)f->handle, &config)
+                           : d->api.cuOccupancyMaxActiveClusters(&value, (CUfunction)f->handle, &config);
+    if (r == CUDA_SUCCESS)
+        wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
+    return (int)r;
 }

@@ -197,17 +197,13 @@ void cuda_queue_destroy(struct dev_queue *q)
 
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
-    const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_function *f = l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
     cuda_enter(q->client->dev);
     if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
         (void)cuda_check(q->client, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
-    if (l->shared_bytes > f->dynamic_max &&
-        api->cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)l->shared_bytes, f->handle,
-                                  q->client->dev->device) == CUDA_SUCCESS)
-        f->dynamic_max = l->shared_bytes;
+    cuda_function_dynamic(q->client->dev, f, l->shared_bytes);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
                           .u.launch = { .function = (CUfunction)f->handle,

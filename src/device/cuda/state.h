@@ -143,6 +143,13 @@ int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire
 int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+/* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
+void cuda_function_dynamic(const struct dev *d, struct cuda_function *f, uint32_t bytes);
+
+/* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too many, or
+ * one that a client may not give. */
+bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
 
 /* --- call.c */
 int cuda_call(struct dev_client *c, const struct dev_call *call);

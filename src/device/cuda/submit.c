@@ -29,14 +29,24 @@ static bool attribute_allowed(CUlaunchAttributeID id)
     }
 }
 
+bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size)
+{
+    if (size % sizeof(*out) || size > DEV_LAUNCH_ATTRIBUTES_MAX * sizeof(*out))
+        return false;
+    if (size)
+        memcpy(out, bytes, size);
+    for (size_t i = 0; i < size / sizeof(*out); i++)
+        if (!attribute_allowed(out[i].id))
+            return false;
+    return true;
+}
+
 static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l, const uint8_t *bytes,
                                        void **extra)
 {
     CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
-    memcpy(attributes, bytes, l->attributes * sizeof(*attributes));
-    for (uint32_t i = 0; i < l->attributes; i++)
-        if (!attribute_allowed(attributes[i].id))
-            return CUDA_ERROR_INVALID_VALUE;
+    if (!cuda_attributes_take(attributes, bytes, l->attributes * sizeof(*attributes)))
+        return CUDA_ERROR_INVALID_VALUE;
     const CUlaunchConfig config = {
         .gridDimX = l->grid[0],
         .gridDimY = l->grid[1],
