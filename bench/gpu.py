@@ -228,6 +228,24 @@ def bench_clients(b):
     b.rounds("clients", 1, ("mps", most(64)), ("gmux", most(b.args.clients)))
 
 
+def bench_neighbours(b):
+    """Of 4 idle clients, how many still have their memory and go on after another client's kernel wrote where it must
+    not. The last row: NVIDIA's server needs a while after it."""
+    def once(way):
+        programs = []
+        try:
+            open_all(b, way, programs, 4, time.monotonic() + b.limit(30))
+            if not way.run([b.tool("wild")], b.limit(20)).words("fault"):
+                raise Failed("no fault")
+            for p in programs:
+                p.go()
+            return sum(p.finish(time.monotonic() + 20, check=False).status == 0 for p in programs)
+        finally:
+            for p in programs:
+                p.kill()
+    b.rounds("neighbours", 1, ("sliced", once), ("mps", once), ("gmux", once))
+
+
 def cpu_seconds(pids):
     total = 0
     for pid in pids:
@@ -321,6 +339,7 @@ ROWS = {
     "second_user": ("a second user's 2 s job", "s", lambda m: ("<=", 2.2), None, bench_second_user),
     "idle_cpu": ("daemons' CPU use, 8 clients idle", "% of a core", lambda m: ("<=", 0), None, bench_idle_cpu),
     "clients": ("clients at once", "", lambda m: (">=", 100), lambda m: (">=", 250), bench_clients),
+    "neighbours": ("idle clients of 4 that survive a neighbour's fault", "", lambda m: (">=", 4), None, bench_neighbours),
 }
 
 
