@@ -222,9 +222,11 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
         return r;
     if (!pvalue)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!limit_known(limit))
+    /* Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
+    bool graphics = limit == CU_LIMIT_CIG_ENABLED || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
+    if (!graphics && !limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    *pvalue = c->limits[limit];
+    *pvalue = graphics ? 0 : c->limits[limit];
     return CUDA_SUCCESS;
 }
 

@@ -262,10 +262,8 @@ CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTa
 {
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;
-    *ppExportTable = find(pExportTableId);
-    if (*ppExportTable)
-        return CUDA_SUCCESS;
     const uint8_t *id = (const uint8_t *)pExportTableId->bytes;
-    gm_debug(&topic, "no table %02x%02x%02x%02x-..", id[0], id[1], id[2], id[3]);
-    return CUDA_ERROR_INVALID_VALUE;
+    *ppExportTable = find(pExportTableId);
+    gm_debug(&topic, "table %02x%02x%02x%02x-..: %s", id[0], id[1], id[2], id[3], *ppExportTable ? "given" : "none");
+    return *ppExportTable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
