@@ -1,6 +1,7 @@
 #include "client/companion.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,9 +71,25 @@ static CUresult initialise(void *library, const struct rt_session *s)
     return r;
 }
 
+static bool id_parse(const char *text, CUuuid *out)
+{
+    for (size_t i = 0; i < sizeof(out->bytes); i++) {
+        unsigned byte;
+        text += *text == '-';
+        if (sscanf(text, "%2x", &byte) != 1)
+            return false;
+        out->bytes[i] = (char)byte;
+        text += 2;
+    }
+    return true;
+}
+
 static void learn_primaries(const struct rt_session *s)
 {
-    const void *const *table = rt_companion_table(&rt_table_runtime);
+    const void *const *table = NULL;
+    CUuuid id;
+    if (id_parse(RT_TABLE_RUNTIME, &id))
+        table = rt_companion_table(&id);
     if (!table || (uintptr_t)table[0] <= SLOT_PRIMARY_CONTEXT * sizeof(void *) || !table[SLOT_PRIMARY_CONTEXT])
         return;
     CUresult (*primary)(CUcontext *, CUdevice);

@@ -1,5 +1,6 @@
 #include "client/export_table.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,56 +206,37 @@ static void fill_tables(void)
 
 /* --- the tables by name --------------------------------------------------------------------------------------------- */
 
-#define ID(...)                                                                                                      \
-    {                                                                                                                \
-        {                                                                                                            \
-            __VA_ARGS__                                                                                              \
-        }                                                                                                            \
-    }
-#define B(x) (char)(x)
+#define ID_TEXT 37
 
-const CUuuid rt_table_runtime = ID(B(0x6b), B(0xd5), B(0xfb), B(0x6c), B(0x5b), B(0xf4), B(0xe7), B(0x4a), B(0x89),
-                                   B(0x87), B(0xd9), B(0x39), B(0x12), B(0xfd), B(0x9d), B(0xf9));
-/* The driver's word for its own authenticity: never ours to give. */
-static const CUuuid authenticity = ID(B(0xd4), B(0x08), B(0x20), B(0x55), B(0xbd), B(0xe6), B(0x70), B(0x4b), B(0x8d),
-                                      B(0x34), B(0xba), B(0x12), B(0x3c), B(0x66), B(0xe1), B(0xf2));
+static void id_text(const CUuuid *id, char out[ID_TEXT])
+{
+    const uint8_t *b = (const uint8_t *)id->bytes;
+    for (int i = 0; i < 16; i++)
+        out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
+}
 
 static const struct {
-    CUuuid id;
-    const void *table;
-} own_tables[] = {
-    { ID(B(0xc6), B(0x93), B(0x33), B(0x6e), B(0x11), B(0x21), B(0xdf), B(0x11), B(0xa8), B(0xc3), B(0x68), B(0xf3),
-         B(0x55), B(0xd8), B(0x95), B(0x93)),
-      local_table },
-    { ID(B(0xa0), B(0x94), B(0x79), B(0x8c), B(0x2e), B(0x74), B(0x2e), B(0x74), B(0x93), B(0xf2), B(0x08), B(0x00),
-         B(0x20), B(0x0c), B(0x0a), B(0x66)),
-      hooks_table },
-    { ID(B(0x42), B(0xd8), B(0x5a), B(0x81), B(0x23), B(0xf6), B(0xcb), B(0x47), B(0x82), B(0x98), B(0xf6), B(0xe7),
-         B(0x8a), B(0x3a), B(0xec), B(0xdc)),
-      tls_table },
-    { ID(B(0x26), B(0x3e), B(0x88), B(0x60), B(0x7c), B(0xd2), B(0x61), B(0x43), B(0x92), B(0xf6), B(0xbb), B(0xd5),
-         B(0x00), B(0x6d), B(0xfa), B(0x7e)),
-      checks_table },
-    { ID(B(0x21), B(0x31), B(0x8c), B(0x60), B(0x97), B(0x14), B(0x32), B(0x48), B(0x8c), B(0xa6), B(0x41), B(0xff),
-         B(0x73), B(0x24), B(0xc8), B(0xf2)),
-      context_table },
-    { ID(B(0x6e), B(0x16), B(0x3f), B(0xbe), B(0xb9), B(0x58), B(0x44), B(0x4d), B(0x83), B(0x5c), B(0xe1), B(0x82),
-         B(0xaf), B(0xf1), B(0x99), B(0x1e)),
-      module_table },
-    { ID(B(0x17), B(0x34), B(0xdc), B(0x26), B(0x80), B(0x0d), B(0x47), B(0x45), B(0xb9), B(0x26), B(0xc0), B(0xf1),
-         B(0xe7), B(0xdd), B(0x8b), B(0xca)),
-      third_table },
+    const char id[ID_TEXT];
+    const void *table; /* NULL: only ever the genuine library's */
+} tables[] = {
+    { "d4082055-bde6-704b-8d34-ba123c66e1f2", NULL }, /* the driver's word for its own authenticity */
+    { RT_TABLE_RUNTIME, NULL },
+    { "c693336e-1121-df11-a8c3-68f355d89593", local_table },
+    { "a094798c-2e74-2e74-93f2-0800200c0a66", hooks_table },
+    { "42d85a81-23f6-cb47-8298-f6e78a3aecdc", tls_table },
+    { "263e8860-7cd2-6143-92f6-bbd5006dfa7e", checks_table },
+    { "21318c60-9714-3248-8ca6-41ff7324c8f2", context_table },
+    { "6e163fbe-b958-444d-835c-e182aff1991e", module_table },
+    { "1734dc26-800d-4745-8726-c0f1e7dd8bca", third_table },
 };
 
-static const void *find(const CUuuid *id)
+static const void *find(const CUuuid *id, const char *text)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_tables);
-    if (memcmp(id, &authenticity, sizeof(*id)) == 0 || memcmp(id, &rt_table_runtime, sizeof(*id)) == 0)
-        return rt_companion_table(id);
-    for (size_t i = 0; i < GM_ARRAY_LEN(own_tables); i++)
-        if (memcmp(id, &own_tables[i].id, sizeof(*id)) == 0)
-            return own_tables[i].table;
+    for (size_t i = 0; i < GM_ARRAY_LEN(tables); i++)
+        if (strcmp(text, tables[i].id) == 0)
+            return tables[i].table ? tables[i].table : rt_companion_table(id);
     return NULL;
 }
 
@@ -262,8 +244,9 @@ CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTa
 {
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;
-    const uint8_t *id = (const uint8_t *)pExportTableId->bytes;
-    *ppExportTable = find(pExportTableId);
-    gm_debug(&topic, "table %02x%02x%02x%02x-..: %s", id[0], id[1], id[2], id[3], *ppExportTable ? "given" : "none");
+    char id[ID_TEXT];
+    id_text(pExportTableId, id);
+    *ppExportTable = find(pExportTableId, id);
+    gm_debug(&topic, "table %s: %s", id, *ppExportTable ? "given" : "none");
     return *ppExportTable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -8,7 +8,8 @@
 
 #include "client/context.h"
 
-extern const CUuuid rt_table_runtime; /* the interface to the runtime library: the genuine one's, handed on */
+/* The interface to the runtime library: the genuine one's, handed on. */
+#define RT_TABLE_RUNTIME "6bd5fb6c-5bf4-e74a-8987-d93912fd9df9"
 
 /* The context is destroyed or reset: values that libraries keep with it are given to their destructors. */
 void rt_local_destroy_all(struct rt_context *c);
