@@ -4,6 +4,7 @@
 #include "client/attach.h"
 #include "client/context.h"
 #include "client/gen/api.h"
+#include "client/pool.h"
 
 static int ready(void)
 {
@@ -197,14 +198,20 @@ CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct rt_context *c;
     int r = subject(ctx, &c);
-    return r ? r : rt_context_wait(c);
+    r = r ? r : rt_context_wait(c);
+    if (r == CUDA_SUCCESS)
+        rt_pools_synchronized();
+    return r;
 }
 
 CUresult rt_cuCtxSynchronize(void)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
-    return r ? r : rt_context_wait(c);
+    r = r ? r : rt_context_wait(c);
+    if (r == CUDA_SUCCESS)
+        rt_pools_synchronized();
+    return r;
 }
 
 static bool limit_known(CUlimit limit)

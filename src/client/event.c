@@ -9,6 +9,7 @@
 
 #include "client/attach.h"
 #include "client/gen/api.h"
+#include "client/pool.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -241,7 +242,10 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     if (e->flags & CU_EVENT_BLOCKING_SYNC)
         policy.spin_ns = 0;
     struct point p = event_point(e);
-    return p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+    r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS)
+        rt_pools_synchronized();
+    return r;
 }
 
 /* The device's time of a completed event with timing. CUresult. */

@@ -20,6 +20,7 @@ enum rt_kind {
     RT_KIND_MODULE = 0x14,
     RT_KIND_FUNCTION = 0x15,
     RT_KIND_LIBRARY = 0x16,
+    RT_KIND_POOL = 0x21,
 };
 
 #define RT_CHUNK_SHIFT 7u

@@ -1,6 +1,6 @@
 /*
- * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, stream-ordered allocation, and what is left. Every range comes from
- * the server, which charges it; a free is not answered and therefore costs no round trip.
+ * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and what is left. Every range comes from the server, which charges
+ * it; a free is not answered and therefore costs no round trip. Stream-ordered allocation: pool_api.c.
  */
 #include "client/memory.h"
 
@@ -42,7 +42,23 @@ bool rt_memory_reap(bool all)
         any = true;
     }
     pthread_mutex_unlock(&delayed_lock);
-    return any;
+    return (all && rt_pools_trim(true)) || any;
+}
+
+void rt_memory_free_later(uint64_t address, uint32_t number, uint64_t seq)
+{
+    struct delayed_free *d = malloc(sizeof(*d));
+    if (!d) { /* then at once */
+        (void)rt_session_wait(rt_session, number, seq, NULL);
+        (void)rt_request_free(rt_session, address);
+        return;
+    }
+    *d = (struct delayed_free) { .address = address, .number = number, .seq = seq };
+    pthread_mutex_lock(&delayed_lock);
+    d->next = delayed;
+    delayed = d;
+    pthread_mutex_unlock(&delayed_lock);
+    (void)rt_memory_reap(false);
 }
 
 static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
@@ -77,7 +93,12 @@ static int release(uint64_t address, unsigned accept)
     if (!rt_memory_remove(address, accept, &range))
         return CUDA_ERROR_INVALID_VALUE;
     int r = rt_session_wait_all(rt_session);
-    return r ? r : rt_request_free(rt_session, address);
+    if (r)
+        return r;
+    if (!range.block)
+        return rt_request_free(rt_session, address);
+    rt_pool_free(range.block, 0, 0);
+    return CUDA_SUCCESS;
 }
 
 /* --- device memory ------------------------------------------------------------------------------------------------ */
@@ -140,6 +161,7 @@ CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
     if (r)
         return r;
     (void)rt_memory_reap(false);
+    (void)rt_pools_trim(false);
     r = rt_request_memory_info(rt_session, &left, &total);
     if (r)
         return r;
@@ -163,53 +185,6 @@ CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
         *pbase = range.base;
     if (psize)
         *psize = range.size;
-    return CUDA_SUCCESS;
-}
-
-/* --- stream-ordered: the allocation is good at once, the free takes place when the stream has come so far --------- */
-
-CUresult rt_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    int r = rt_enter(&c);
-    r = r ? r : rt_stream_resolve(c, hStream, &st);
-    return r ? (CUresult)r : rt_cuMemAlloc_v2(dptr, bytesize);
-}
-
-CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
-{
-    struct rt_context *c;
-    struct rt_stream *st;
-    struct rt_range range;
-    int r = rt_enter(&c);
-    r = r ? r : rt_stream_resolve(c, hStream, &st);
-    if (r || dptr == 0)
-        return r;
-    struct delayed_free *d = malloc(sizeof(*d));
-    if (!d)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    r = rt_queue_begin(st);
-    if (r == CUDA_SUCCESS) {
-        if (st->number >= TP_STREAMS)
-            r = CUDA_ERROR_INVALID_HANDLE;
-        else if (!rt_memory_remove(dptr, KIND(RT_MEMORY_DEVICE), &range))
-            r = CUDA_ERROR_INVALID_VALUE;
-        else
-            *d = (struct delayed_free) { .address = dptr,
-                                         .number = st->number,
-                                         .seq = rt_lane_issued(rt_session, st->number) };
-        rt_queue_end();
-    }
-    if (r) {
-        free(d);
-        return r;
-    }
-    pthread_mutex_lock(&delayed_lock);
-    d->next = delayed;
-    delayed = d;
-    pthread_mutex_unlock(&delayed_lock);
-    (void)rt_memory_reap(false);
     return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #define GMUX_CLIENT_MEMORY_H
 
 #include "client/context.h"
+#include "client/pool.h"
 
 enum rt_memory {
     RT_MEMORY_DEVICE,
@@ -23,6 +24,7 @@ struct rt_range {
     unsigned flags;             /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
     struct rt_context *context; /* NULL: of a library's globals */
     uint64_t id;
+    struct rt_block *block; /* of the pool that it came from; NULL: of none */
 };
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
@@ -42,7 +44,10 @@ static inline bool rt_memory_is_host(const struct rt_range *r)
     return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
 }
 
-/* Frees what cuMemFreeAsync left and is due by now; with `all`, waits for what is not. True if that freed something. */
+/* Gives an allocation of the server's back when lane `number` has completed `seq`. */
+void rt_memory_free_later(uint64_t address, uint32_t number, uint64_t seq);
+/* Gives back what is due by now; with `all`, waits for what is not, and takes from the pools what they hold unused. True
+ * if that was anything. */
 bool rt_memory_reap(bool all);
 
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */

@@ -131,7 +131,10 @@ void rt_memory_destroy_all(struct rt_context *c)
     while (remove_any(c, &r)) {
         if (r.kind == RT_MEMORY_REGISTERED)
             (void)rt_register_undo(&r);
+        else if (r.block)
+            rt_pool_free(r.block, 0, 0);
         else if (r.kind != RT_MEMORY_GLOBAL)
             (void)rt_request_free(rt_session, r.base);
     }
+    (void)rt_pools_trim(true);
 }

@@ -66,7 +66,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned long long *)data = 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)data = NULL;
+        *(CUmemoryPool *)data = range->block ? rt_block_pool(range->block) : NULL;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;

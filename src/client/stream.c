@@ -6,6 +6,7 @@
 #include "client/event.h"
 #include "client/gen/api.h"
 #include "client/hostfunc.h"
+#include "client/pool.h"
 
 /* Smaller is more urgent; the numbers of NVIDIA's data centre devices, so that programs find what they know. */
 #define PRIORITY_LEAST    0
@@ -168,7 +169,10 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
-    return r ? r : rt_stream_wait(st);
+    r = r ? r : rt_stream_wait(st);
+    if (r == CUDA_SUCCESS)
+        rt_pools_synchronized();
+    return r;
 }
 
 CUresult rt_cuStreamQuery(CUstream hStream)
