@@ -120,9 +120,11 @@ struct dev_ops {
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */
     int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
-    /* The same for a range of the device area of a device whose memory is apart: `fd` stands for the memory, as large
-     * as the range, and stays the caller's. NULL for other devices. */
-    int (*memory_attach)(struct dev_client *c, uint64_t address, uint64_t size, int fd);
+    /* The same with memory that `fd` stands for, from `offset` on; it stays the caller's. `access`: enum
+     * wire_memory_access. On a device whose memory is apart, descriptors for the device area are the device's (and the
+     * offset is 0). With a range that is attached already: changes its access. */
+    int (*memory_attach)(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                         uint32_t access);
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
     void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
 

@@ -69,6 +69,18 @@ int dev_window_map(struct dev_window *w, uint64_t address, uint64_t size)
     return 0;
 }
 
+int dev_window_attach(struct dev_window *w, uint64_t address, uint64_t size, int fd, uint64_t offset, bool writable)
+{
+    int area;
+    off_t in_area;
+    int r = area_of(w, address, size, &area, &in_area);
+    if (r < 0)
+        return r;
+    void *p = mmap(pointer(address), size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED, fd,
+                   (off_t)offset);
+    return p == MAP_FAILED ? -errno : 0;
+}
+
 void dev_window_unmap(struct dev_window *w, uint64_t address, uint64_t size)
 {
     int fd;

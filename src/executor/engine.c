@@ -86,7 +86,18 @@ static int on_map(struct exe_engine *e, struct tp_packet *p)
     if (c && p->fds_count == 0)
         result = e->ops->memory_map(c->dev, m.address, m.size);
     else if (c && e->ops->memory_attach)
-        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0]);
+        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], 0, WIRE_MEMORY_ACCESS_WRITE);
+    return send_done(e, p->header.serial, result);
+}
+
+static int on_attach(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_engine_attach m;
+    wire_get_engine_attach(&p->body, &m);
+    struct exe_client *c = find_client(e, m.client);
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (c && e->ops->memory_attach)
+        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], m.offset, m.access);
     return send_done(e, p->header.serial, result);
 }
 
@@ -208,6 +219,8 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
         return on_client_remove(e, p);
     case WIRE_ENGINE_MAP:
         return on_map(e, p);
+    case WIRE_ENGINE_ATTACH:
+        return on_attach(e, p);
     case WIRE_ENGINE_UNMAP:
         return on_unmap(e, p);
     case WIRE_ENGINE_MODULE_LOAD:

@@ -60,9 +60,17 @@ void srv_charge_release(struct srv_charge *c)
 const char *srv_quantity_name(enum srv_quantity q)
 {
     static const char *const names[SRV_QUANTITIES] = {
-        [SRV_DEVICE_BYTES] = "device_bytes", [SRV_HOST_BYTES] = "host_bytes", [SRV_ALLOCATIONS] = "allocations",
-        [SRV_MAPPINGS] = "mappings",         [SRV_MODULES] = "modules",       [SRV_IMAGE_BYTES] = "image_bytes",
-        [SRV_CONTEXTS] = "contexts",         [SRV_WINDOWS] = "windows",
+        [SRV_DEVICE_BYTES] = "device_bytes",
+        [SRV_HOST_BYTES] = "host_bytes",
+        [SRV_ALLOCATIONS] = "allocations",
+        [SRV_MAPPINGS] = "mappings",
+        [SRV_MODULES] = "modules",
+        [SRV_IMAGE_BYTES] = "image_bytes",
+        [SRV_CONTEXTS] = "contexts",
+        [SRV_WINDOWS] = "windows",
+        [SRV_OBJECTS] = "objects",
+        [SRV_NAMES] = "names",
+        [SRV_IMPORTED_BYTES] = "imported_bytes",
     };
     return names[q];
 }

@@ -18,7 +18,8 @@ static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
 
 static void give(struct srv_heap *h, struct srv_mapping *m)
 {
-    punch(h, m->block->address, m->block->size);
+    if (!m->kept)
+        punch(h, m->block->address, m->block->size);
 }
 
 const struct srv_keeper_ops srv_keeper_memfd = { .page = SRV_PAGE, .give = give, .clear = punch };

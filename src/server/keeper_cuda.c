@@ -78,26 +78,34 @@ int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size)
     return -ENODEV;
 }
 
-static int take(struct srv_heap *h, struct srv_mapping *m)
+int srv_keeper_cuda_create(uint64_t size, uint64_t *handle, int *fd)
 {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = driver.device },
     };
-    CUmemGenericAllocationHandle handle;
-    int fd = -1;
-    CUresult r = driver.cuMemCreate(&handle, m->block->size, &prop, 0);
+    CUmemGenericAllocationHandle made;
+    CUresult r = driver.cuMemCreate(&made, size, &prop, 0);
     if (r != CUDA_SUCCESS)
         return (int)r;
-    r = driver.cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    r = driver.cuMemExportToShareableHandle(fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (r != CUDA_SUCCESS) {
-        (void)driver.cuMemRelease(handle);
+        (void)driver.cuMemRelease(made);
         return (int)r;
     }
-    m->handle = handle;
-    m->fd = fd;
+    *handle = made;
     return GM_CUDA_SUCCESS;
+}
+
+void srv_keeper_cuda_release(uint64_t handle)
+{
+    (void)driver.cuMemRelease(handle);
+}
+
+static int take(struct srv_heap *h, struct srv_mapping *m)
+{
+    return srv_keeper_cuda_create(m->block->size, &m->handle, &m->fd);
 }
 
 static void give(struct srv_heap *h, struct srv_mapping *m)
@@ -105,7 +113,7 @@ static void give(struct srv_heap *h, struct srv_mapping *m)
     if (m->fd < 0)
         return;
     m->fd = gm_close(m->fd);
-    (void)driver.cuMemRelease(m->handle);
+    srv_keeper_cuda_release(m->handle);
 }
 
 const struct srv_keeper_ops srv_keeper_cuda = { .page = SRV_SLAB, .take = take, .give = give };

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/result.h"
+#include "server/object.h"
 #include "server/server.h"
 
 struct alloc_op {
@@ -329,10 +330,27 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
     srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_unmapped, op);
 }
 
+struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address)
+{
+    if (address < h->base || address - h->base >= h->size)
+        return NULL;
+    struct srv_block *b = srv_ranges_find(&h->small, address);
+    struct srv_allocation *a = b ? b->user : NULL;
+    if (!b && (b = srv_ranges_find(&h->pages, address)) != NULL && b->user)
+        a = ((struct srv_mapping *)b->user)->allocation;
+    return a && !a->busy && !a->internal ? a : NULL;
+}
+
 void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial)
 {
     struct srv_heap *h = a->heap;
     a->busy = true;
+    if (srv_object_keeps(a)) {
+        a->doomed = true;
+        if (done)
+            done(arg, serial);
+        return;
+    }
     if (a->mapping) {
         /* At once, so that the next allocation may have it. That one's mapping is answered after this range is gone,
          * since the executor answers in order. */
@@ -391,14 +409,8 @@ const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p)
     struct wire_memory_free m;
     wire_get_memory_free(&p->body, &m);
     for (unsigned i = 0; i < GM_ARRAY_LEN(c->heaps); i++) {
-        struct srv_heap *h = &c->heaps[i];
-        if (m.address < h->base || m.address - h->base >= h->size)
-            continue;
-        struct srv_block *b = srv_ranges_find(&h->small, m.address);
-        struct srv_allocation *a = b ? b->user : NULL;
-        if (!b && (b = srv_ranges_find(&h->pages, m.address)) != NULL)
-            a = ((struct srv_mapping *)b->user)->allocation;
-        if (a && !a->busy && !a->internal) {
+        struct srv_allocation *a = srv_memory_find(&c->heaps[i], m.address);
+        if (a) {
             srv_memory_free(a, answer_free, c, p->header.serial);
             return NULL;
         }

@@ -18,6 +18,7 @@
 #define SRV_OVERDRAFT (64u << 20)  /* pages that may be there without being allocated: huge ones, ones being freed */
 #define SRV_ALIGN_MAX (1u << 30)
 
+struct srv_object;
 struct srv_session;
 
 /* A range that the executor has mapped: a slab, or one large allocation. */
@@ -29,6 +30,7 @@ struct srv_mapping {
     bool live;                         /* the executor has said so, and was not told otherwise since */
     uint64_t handle;                   /* the keeper's */
     int fd;                            /* the keeper's, for the executor; -1: none needed */
+    bool kept;                         /* others have it open beyond the session's end: its pages stay */
 };
 
 struct srv_allocation {
@@ -40,6 +42,8 @@ struct srv_allocation {
     struct srv_mapping *mapping; /* its own; NULL for a small one */
     bool internal;               /* not the client's to free */
     bool busy;                   /* being made or freed */
+    bool doomed;                 /* freed, but others have it open */
+    struct srv_object *object;   /* what it is to others; NULL: never shared */
 };
 
 struct srv_heap {
@@ -77,7 +81,9 @@ void srv_heap_replay(struct srv_heap *h);
 /* Allocates; `done` gets a CUresult and, on success, what was allocated, perhaps at once. */
 void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
                       void *arg, uint64_t serial);
-/* Frees; `done` may be NULL. */
+/* The client's allocation that starts at `address`; NULL if there is none. */
+struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address);
+/* Frees; `done` may be NULL. What others have open stays, charged, until they close it; `done` does not wait for that. */
 void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial);
 
 #endif

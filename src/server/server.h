@@ -37,7 +37,9 @@
 #define SRV_CONTEXTS_MAX    64u /* of one session, as are the following */
 #define SRV_MODULES_MAX     1024u
 #define SRV_ALLOCATIONS_MAX 65536u
-#define SRV_MAPPINGS_MAX    4096u
+#define SRV_MAPPINGS_MAX    16384u
+#define SRV_OBJECTS_MAX     16384u
+#define SRV_NAMES_MAX       16384u
 #define SRV_WINDOWS_MAX     8u /* the one it has and those it could not use */
 #define SRV_IMAGE_BYTES_MAX (1u << 30)
 #define SRV_PENDING_MAX     32u /* requests in the works before the session is not read any more */
@@ -97,6 +99,10 @@ struct srv_session {
 
     struct srv_account account;
     struct srv_heap heaps[2]; /* device, host */
+    struct gm_list names;       /* for memory objects */
+    uint32_t next_name;
+    struct gm_list reserved;    /* ranges */
+    struct gm_list attachments; /* objects that are mapped */
     struct gm_list modules;
     uint32_t next_module;
     struct gm_list contexts;
@@ -132,6 +138,7 @@ struct srv_server {
     struct srv_limits limits;
     struct srv_account account;
     struct srv_ranges windows;
+    struct gm_list objects;
     struct gm_list sessions;
     unsigned sessions_count;
     unsigned sessions_max;
@@ -207,6 +214,16 @@ bool srv_session_is_busy(const struct srv_session *c);
 const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_memory_share(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_memory_open(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p);

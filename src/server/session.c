@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/result.h"
+#include "server/object.h"
 #include "server/server.h"
 #include "transport/memfd.h"
 
@@ -47,9 +48,10 @@ static uint64_t window_size_for(const struct srv_server *s, const struct srv_ses
 {
     uint64_t device = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
     uint64_t size = SRV_WINDOW_MIN;
-    /* Each area twice what may be allocated, so that holes do not matter; but never more than a part of the addresses
-     * left, so that there are always some for the next client. */
-    while (size / 4 < device && size * 2 <= srv_ranges_left(&s->windows) / SRV_WINDOWS_SHARE)
+    /* Each area several times what may be allocated, so that holes do not matter and programs can reserve ranges as
+     * large as the device; but never more than a part of the addresses left, so that there are always some for the next
+     * client. */
+    while (size / 16 < device && size * 2 <= srv_ranges_left(&s->windows) / SRV_WINDOWS_SHARE)
         size *= 2;
     return size;
 }
@@ -117,6 +119,9 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->heaps[0].fd = -1;
     c->heaps[1].fd = -1;
     c->phase = SRV_OPENING;
+    gm_list_init(&c->names);
+    gm_list_init(&c->reserved);
+    gm_list_init(&c->attachments);
     gm_list_init(&c->modules);
     gm_list_init(&c->contexts);
     srv_account_init(&c->account, &s->account);
@@ -126,6 +131,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->account.limit[SRV_IMAGE_BYTES] = SRV_IMAGE_BYTES_MAX;
     c->account.limit[SRV_CONTEXTS] = SRV_CONTEXTS_MAX;
     c->account.limit[SRV_WINDOWS] = SRV_WINDOWS_MAX;
+    c->account.limit[SRV_OBJECTS] = SRV_OBJECTS_MAX;
+    c->account.limit[SRV_NAMES] = SRV_NAMES_MAX;
     read_client(c, client);
     int r = srv_peer_open(&c->peer, &s->loop, fd, &session_ops);
     if (r < 0) {
@@ -159,6 +166,7 @@ static void set_limits(struct srv_session *c)
     c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(s->limits.memory, asked);
     if (c->window_size)
         c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], c->window_size / 2);
+    c->account.limit[SRV_IMPORTED_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
     if (c->shared.control)
         atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
                               memory_order_relaxed);
@@ -347,6 +355,7 @@ void srv_session_replay(struct srv_session *c)
     srv_executor_repeat(x, c, &e, fds, GM_ARRAY_LEN(fds));
     srv_heap_replay(&c->heaps[0]);
     srv_heap_replay(&c->heaps[1]);
+    srv_attachments_replay(c);
     srv_modules_replay(c);
     e = encode_set(c); /* from here on its ring is read */
     srv_executor_repeat(x, c, &e, NULL, 0);
@@ -371,6 +380,7 @@ static void on_removed(void *arg, int result, struct tp_packet *answer)
     (void)result;
     (void)answer;
     c->in_executor = false;
+    srv_objects_orphan(c);
     /* The executor has done so if it ever knew the client; the one that did may have died. */
     if (c->failed)
         tp_session_release_waiters(&c->shared);
@@ -428,6 +438,9 @@ static void session_destroy(struct srv_session *c)
 {
     struct srv_server *s = c->server;
     srv_modules_free(c);
+    srv_attachments_end(c);
+    srv_objects_orphan(c);
+    srv_objects_end(c);
     srv_heap_finish(&c->heaps[0]);
     srv_heap_finish(&c->heaps[1]);
     srv_contexts_end(c);
@@ -467,6 +480,16 @@ static const struct request_rule {
     [WIRE_MEMORY_ALLOC] = { OPEN, true, srv_on_memory_alloc },
     [WIRE_MEMORY_FREE] = { OPEN, false, srv_on_memory_free },
     [WIRE_MEMORY_INFO] = { OPEN, true, srv_on_memory_info },
+    [WIRE_OBJECT_CREATE] = { OPEN, true, srv_on_object_create },
+    [WIRE_OBJECT_RELEASE] = { OPEN, false, srv_on_object_release },
+    [WIRE_OBJECT_EXPORT] = { OPEN, true, srv_on_object_export },
+    [WIRE_OBJECT_IMPORT] = { OPEN, true, srv_on_object_import },
+    [WIRE_RANGE_RESERVE] = { OPEN, true, srv_on_range_reserve },
+    [WIRE_RANGE_RELEASE] = { OPEN, true, srv_on_range_release },
+    [WIRE_OBJECT_MAP] = { OPEN, true, srv_on_object_map },
+    [WIRE_OBJECT_UNMAP] = { OPEN, true, srv_on_object_unmap },
+    [WIRE_MEMORY_SHARE] = { OPEN, true, srv_on_memory_share },
+    [WIRE_MEMORY_OPEN] = { OPEN, true, srv_on_memory_open },
     [WIRE_MODULE_LOAD] = { OPEN, true, srv_on_module_load },
     [WIRE_MODULE_UNLOAD] = { OPEN, false, srv_on_module_unload },
 };

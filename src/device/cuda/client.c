@@ -138,17 +138,17 @@ static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address,
     return size && address >= from && address - from <= c->half && size <= c->half - (address - from);
 }
 
-int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+/* A range of the host area, of the pages that `fd` has from `offset` on. */
+static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset)
 {
     uint64_t from = c->base + c->half;
     if ((address | size) % 4096 || !in_half(c, from, address, size))
         return GM_CUDA_INVALID_VALUE;
-    cuda_enter(c->dev);
     struct cuda_range *range = range_add(c, address, size, true);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
-    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->host_fd,
-             (off_t)(address - from)) == MAP_FAILED) {
+    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) ==
+        MAP_FAILED) {
         range_remove(range);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -161,29 +161,60 @@ int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
     return (int)r;
 }
 
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd)
+int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    cuda_enter(c->dev);
+    return map_host(c, address, size, c->host_fd, address - (c->base + c->half));
+}
+
+static struct cuda_range *find_range(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    gm_list_for_each (r, &c->ranges, struct cuda_range, link)
+        if (r->address == address && r->size == size)
+            return r;
+    return NULL;
+}
+
+static CUresult set_access(struct dev_client *c, uint64_t address, uint64_t size, uint32_t access)
+{
+    const CUmemAccessDesc desc = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->device },
+                                   .flags = access == WIRE_MEMORY_ACCESS_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                                              : CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    return c->dev->api.cuMemSetAccess(address, size, &desc, 1);
+}
+
+static CUresult map_handle(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint32_t access)
 {
     const struct cuda_driver *api = &c->dev->api;
-    const CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->device },
-                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
     CUmemGenericAllocationHandle handle;
-    if (!in_half(c, c->base, address, size))
-        return GM_CUDA_INVALID_VALUE;
+    CUresult r =
+        api->cuMemImportFromShareableHandle(&handle, pointer((uint64_t)fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = api->cuMemMap(address, size, 0, handle, 0);
+    (void)api->cuMemRelease(handle); /* the mapping keeps it */
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = set_access(c, address, size, access);
+    if (r != CUDA_SUCCESS)
+        (void)api->cuMemUnmap(address, size);
+    return r;
+}
+
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                       uint32_t access)
+{
     cuda_enter(c->dev);
+    if (in_half(c, c->base + c->half, address, size))
+        return find_range(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
+    if (offset || !in_half(c, c->base, address, size))
+        return GM_CUDA_INVALID_VALUE;
+    if (find_range(c, address, size))
+        return (int)set_access(c, address, size, access);
     struct cuda_range *range = range_add(c, address, size, false);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
-    CUresult r =
-        api->cuMemImportFromShareableHandle(&handle, pointer((uint64_t)fd), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (r == CUDA_SUCCESS) {
-        r = api->cuMemMap(address, size, 0, handle, 0);
-        (void)api->cuMemRelease(handle); /* the mapping keeps it */
-        if (r == CUDA_SUCCESS) {
-            r = api->cuMemSetAccess(address, size, &access, 1);
-            if (r != CUDA_SUCCESS)
-                (void)api->cuMemUnmap(address, size);
-        }
-    }
+    CUresult r = map_handle(c, address, size, fd, access);
     if (r != CUDA_SUCCESS)
         range_remove(range);
     return (int)r;
@@ -204,11 +235,9 @@ static void range_unmap(struct dev_client *c, struct cuda_range *r)
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
     cuda_enter(c->dev);
-    gm_list_for_each (r, &c->ranges, struct cuda_range, link)
-        if (r->address == address && r->size == size) {
-            range_unmap(c, r);
-            return;
-        }
+    struct cuda_range *r = find_range(c, address, size);
+    if (r)
+        range_unmap(c, r);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */

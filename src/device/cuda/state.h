@@ -128,7 +128,8 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, int priority)
 void cuda_client_stop(struct dev_client *c);
 void cuda_client_destroy(struct dev_client *c);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
-int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd);
+int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                       uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* --- module.c */

@@ -108,6 +108,14 @@ static int null_memory_map(struct dev_client *c, uint64_t address, uint64_t size
     return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
+static int null_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                              uint32_t access)
+{
+    return dev_window_attach(&c->window, address, size, fd, offset, access == WIRE_MEMORY_ACCESS_WRITE) == 0
+               ? GM_CUDA_SUCCESS
+               : GM_CUDA_OUT_OF_MEMORY;
+}
+
 static void null_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
     dev_window_unmap(&c->window, address, size);
@@ -168,6 +176,7 @@ const struct dev_ops dev_null_ops = {
     .client_stop = null_client_stop,
     .client_destroy = null_client_destroy,
     .memory_map = null_memory_map,
+    .memory_attach = null_memory_attach,
     .memory_unmap = null_memory_unmap,
     .module_load = null_module_load,
     .module_place = null_module_place,

@@ -125,6 +125,14 @@ static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size
     return dev_window_map(&c->window, address, size) == 0 ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
+static int soft_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                              uint32_t access)
+{
+    return dev_window_attach(&c->window, address, size, fd, offset, access == WIRE_MEMORY_ACCESS_WRITE) == 0
+               ? GM_CUDA_SUCCESS
+               : GM_CUDA_OUT_OF_MEMORY;
+}
+
 static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
     dev_window_unmap(&c->window, address, size);
@@ -147,6 +155,7 @@ const struct dev_ops gmux_device = {
     .client_stop = soft_client_stop,
     .client_destroy = soft_client_destroy,
     .memory_map = soft_memory_map,
+    .memory_attach = soft_memory_attach,
     .memory_unmap = soft_memory_unmap,
     .module_load = soft_module_load,
     .module_place = soft_module_place,

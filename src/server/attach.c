@@ -1,0 +1,332 @@
+/*
+ * Ranges of a window that a client has reserved, and the objects that are mapped there. What others' programs shared is
+ * mapped into a range made for it. The client is told addresses only; its executor maps the bytes.
+ */
+#include <stdlib.h>
+
+#include "base/result.h"
+#include "server/object.h"
+#include "server/server.h"
+
+struct srv_range {
+    struct gm_list link; /* session->reserved */
+    struct srv_heap *heap;
+    struct srv_charge count;
+    struct srv_block *block;
+    unsigned mappings;
+};
+
+struct srv_attachment {
+    struct gm_list link; /* session->attachments */
+    struct srv_session *session;
+    struct srv_object *object;
+    struct srv_range *range;
+    bool own_range; /* made for this */
+    struct srv_charge mapping;
+    struct srv_charge imported;
+    uint64_t address, size;
+    uint32_t access;
+    bool live; /* the executor has it */
+    bool busy; /* .. or is being told */
+    uint64_t serial;
+};
+
+/* --- ranges ------------------------------------------------------------------------------------------------------- */
+
+static struct srv_range *range_create(struct srv_heap *h, uint64_t size, uint64_t align)
+{
+    struct srv_range *r = calloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    gm_list_init(&r->link);
+    r->heap = h;
+    if (srv_charge(&r->count, &h->session->account, SRV_NAMES, 1) == 0)
+        r->block = srv_ranges_alloc(&h->pages, size, GM_MAX(align, h->keeper->page));
+    if (!r->block) {
+        srv_charge_release(&r->count);
+        free(r);
+        return NULL;
+    }
+    gm_list_append(&h->session->reserved, &r->link);
+    return r;
+}
+
+static void range_destroy(struct srv_range *r)
+{
+    gm_list_remove(&r->link);
+    srv_charge_release(&r->count);
+    srv_ranges_free(&r->heap->pages, r->block);
+    free(r);
+}
+
+/* The reserved range that holds all of [address, address + size). */
+static struct srv_range *find_range(struct srv_session *c, uint64_t address, uint64_t size)
+{
+    gm_list_for_each (r, &c->reserved, struct srv_range, link)
+        if (address >= r->block->address && address - r->block->address <= r->block->size &&
+            size <= r->block->size - (address - r->block->address))
+            return r;
+    return NULL;
+}
+
+const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_range_reserve m;
+    struct srv_range *r = NULL;
+    uint64_t size = 0;
+    wire_get_range_reserve(&p->body, &m);
+    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+        return "memory of an unknown kind";
+    struct srv_heap *h = &c->heaps[m.kind == WIRE_MEMORY_KIND_HOST];
+    int result = c->failed;
+    if (!result && (m.size == 0 || (m.align && !gm_is_pow2(m.align)) || m.align > SRV_ALIGN_MAX))
+        result = GM_CUDA_INVALID_VALUE;
+    if (!result &&
+        (m.size > h->size || !gm_align_up(m.size, h->keeper->page, &size) || !(r = range_create(h, size, m.align))))
+        result = GM_CUDA_OUT_OF_MEMORY;
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_memory_allocated(&e, p->header.serial,
+                               &(struct wire_memory_allocated) { result, r ? r->block->address : 0 });
+    srv_session_answer(c, p->header.serial, &e, NULL, 0);
+    return NULL;
+}
+
+const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_range_release m;
+    wire_get_range_release(&p->body, &m);
+    struct srv_range *r = find_range(c, m.address, 0);
+    bool good = r && r->block->address == m.address && r->mappings == 0;
+    if (good)
+        range_destroy(r);
+    srv_session_status(c, p->header.serial, good ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
+    return NULL;
+}
+
+/* --- mappings ----------------------------------------------------------------------------------------------------- */
+
+static void attachment_destroy(struct srv_attachment *a)
+{
+    struct srv_object *o = a->object;
+    gm_list_remove(&a->link);
+    srv_charge_release(&a->mapping);
+    srv_charge_release(&a->imported);
+    a->range->mappings--;
+    if (a->own_range)
+        range_destroy(a->range);
+    o->mappings--;
+    if (o->mappings == 0 && o->source && o->source->doomed)
+        srv_memory_free(o->source, NULL, NULL, 0);
+    srv_object_unref(o);
+    free(a);
+}
+
+/* Takes over the range if it is to be the mapping's own. A CUresult; on failure nothing has changed. */
+static int attachment_create(struct srv_session *c, struct srv_object *o, struct srv_range *range, bool own_range,
+                             uint64_t address, struct srv_attachment **out)
+{
+    struct srv_attachment *a = calloc(1, sizeof(*a));
+    if (!a)
+        return GM_CUDA_OUT_OF_MEMORY;
+    if (srv_charge(&a->mapping, &c->account, SRV_MAPPINGS, 1) < 0 ||
+        (own_range && o->owner != c && srv_charge(&a->imported, &c->account, SRV_IMPORTED_BYTES, o->length) < 0)) {
+        srv_charge_release(&a->mapping);
+        free(a);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    a->session = c;
+    a->object = srv_object_ref(o);
+    o->mappings++;
+    a->range = range;
+    a->own_range = own_range;
+    range->mappings++;
+    a->address = address;
+    a->size = o->size;
+    gm_list_append(&c->attachments, &a->link);
+    *out = a;
+    return GM_CUDA_SUCCESS;
+}
+
+static struct wire_enc encode_attach(const struct srv_attachment *a, uint32_t access)
+{
+    struct wire_enc e = srv_encoder(a->session->server);
+    const struct wire_engine_attach m = { a->session->id, access, a->address, a->size, a->object->offset };
+    wire_pack_engine_attach(&e, 0, &m);
+    return e;
+}
+
+void srv_attachments_replay(struct srv_session *c)
+{
+    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
+        if (a->live) {
+            struct wire_enc e = encode_attach(a, a->access);
+            srv_executor_repeat(&c->server->executor, c, &e, &a->object->fd, 1);
+        }
+}
+
+void srv_attachments_end(struct srv_session *c)
+{
+    gm_list_for_each_safe (a, &c->attachments, struct srv_attachment, link)
+        attachment_destroy(a);
+    gm_list_for_each_safe (r, &c->reserved, struct srv_range, link)
+        range_destroy(r);
+}
+
+static struct srv_attachment *find_attachment(struct srv_session *c, uint64_t address)
+{
+    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
+        if (a->address == address || (a->own_range && a->address + a->object->skip == address))
+            return a;
+    return NULL;
+}
+
+static bool overlaps(struct srv_session *c, uint64_t address, uint64_t size)
+{
+    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
+        if (address < a->address + a->size && a->address < address + size)
+            return true;
+    return false;
+}
+
+static void on_mapped(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_attachment *a = arg;
+    struct srv_session *c = a->session;
+    uint64_t serial = a->serial;
+    (void)answer;
+    a->busy = false;
+    if (result == 0)
+        a->live = true;
+    else if (!a->live)
+        attachment_destroy(a);
+    srv_session_status(c, serial, result);
+}
+
+/* Tells the executor. */
+static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, srv_answer_fn *done)
+{
+    struct srv_session *c = a->session;
+    struct wire_enc e = encode_attach(a, access);
+    a->busy = true;
+    a->serial = serial;
+    a->access = access;
+    srv_executor_ask(&c->server->executor, c, &e, &a->object->fd, 1, done, a);
+}
+
+/* A CUresult, and the mapping to tell the executor about. */
+static int prepare_map(struct srv_session *c, const struct wire_object_map *m, struct srv_attachment **out)
+{
+    struct srv_object *o = srv_object_named(c, m->object);
+    if (!o || m->size != o->size || m->address % c->heaps[o->host].keeper->page)
+        return GM_CUDA_INVALID_VALUE;
+    struct srv_range *range = find_range(c, m->address, m->size);
+    if (!range || range->heap != &c->heaps[o->host])
+        return GM_CUDA_INVALID_VALUE;
+    struct srv_attachment *a = find_attachment(c, m->address);
+    if (a && a->object == o && !a->own_range && !a->busy) {
+        *out = a; /* other access */
+        return GM_CUDA_SUCCESS;
+    }
+    if (range->mappings && overlaps(c, m->address, m->size))
+        return GM_CUDA_INVALID_VALUE;
+    return attachment_create(c, o, range, false, m->address, out);
+}
+
+const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_map m;
+    struct srv_attachment *a = NULL;
+    wire_get_object_map(&p->body, &m);
+    if (m.access != WIRE_MEMORY_ACCESS_READ && m.access != WIRE_MEMORY_ACCESS_WRITE)
+        return "an unknown kind of access";
+    int r = c->failed ? c->failed : prepare_map(c, &m, &a);
+    if (r)
+        srv_session_status(c, p->header.serial, r);
+    else
+        attach(a, m.access, p->header.serial, on_mapped);
+    return NULL;
+}
+
+static void on_unmapped(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_attachment *a = arg;
+    struct srv_session *c = a->session;
+    uint64_t serial = a->serial;
+    (void)result; /* no executor, no mapping */
+    (void)answer;
+    attachment_destroy(a);
+    srv_session_status(c, serial, GM_CUDA_SUCCESS);
+}
+
+const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_unmap m;
+    wire_get_object_unmap(&p->body, &m);
+    struct srv_attachment *a = find_attachment(c, m.address);
+    if (!a || a->busy) {
+        srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
+        return NULL;
+    }
+    a->live = false;
+    a->busy = true;
+    a->serial = p->header.serial;
+    if (!c->in_executor) {
+        on_unmapped(a, 0, NULL);
+        return NULL;
+    }
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_unmap u = { c->id, a->address, a->size };
+    wire_pack_engine_unmap(&e, 0, &u);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_unmapped, a);
+    return NULL;
+}
+
+/* --- opening what others share -------------------------------------------------------------------------------------- */
+
+static void answer_opened(struct srv_session *c, uint64_t serial, int result, const struct srv_attachment *a)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct srv_object *o = a ? a->object : NULL;
+    const struct wire_memory_opened m = { result, o ? a->address + o->skip : 0, o ? o->length : 0 };
+    wire_pack_memory_opened(&e, serial, &m);
+    srv_session_answer(c, serial, &e, o ? &o->fd : NULL, o && o->host ? 1 : 0);
+}
+
+static void on_opened(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_attachment *a = arg;
+    (void)answer;
+    a->busy = false;
+    a->live = result == 0;
+    answer_opened(a->session, a->serial, result, result == 0 ? a : NULL);
+    if (result != 0)
+        attachment_destroy(a);
+}
+
+static int prepare_open(struct srv_session *c, const struct wire_bytes *token, struct srv_attachment **out)
+{
+    int r;
+    struct srv_object *o = srv_object_by_token(c, token->data, token->size, &r);
+    if (!o)
+        return r;
+    struct srv_range *range = range_create(&c->heaps[o->host], o->size, o->host ? SRV_PAGE : SRV_SLAB);
+    if (!range)
+        return GM_CUDA_OUT_OF_MEMORY;
+    r = attachment_create(c, o, range, true, range->block->address, out);
+    if (r)
+        range_destroy(range);
+    return r;
+}
+
+const char *srv_on_memory_open(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_memory_open m;
+    struct srv_attachment *a = NULL;
+    wire_get_memory_open(&p->body, &m);
+    int r = c->failed ? c->failed : prepare_open(c, &m.token, &a);
+    if (r)
+        answer_opened(c, p->header.serial, r, NULL);
+    else
+        attach(a, WIRE_MEMORY_ACCESS_WRITE, p->header.serial, on_opened);
+    return NULL;
+}

@@ -1,0 +1,372 @@
+/*
+ * Objects and their names. What a client gets of an object is a number (its own name for it), a token, or a descriptor
+ * that is nothing but a proof: an empty memfd, known by its inode. The bytes' descriptor goes to executors alone, except
+ * that of host memory, which the client has to map.
+ */
+#include "server/object.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "server/server.h"
+#include "transport/memfd.h"
+#include "transport/signal.h"
+
+struct srv_name {
+    struct gm_list link; /* session->names */
+    struct srv_charge count;
+    struct srv_charge imported;
+    struct srv_object *object;
+    uint32_t number;
+};
+
+/* --- objects ------------------------------------------------------------------------------------------------------ */
+
+struct srv_object *srv_object_ref(struct srv_object *o)
+{
+    o->refs++;
+    return o;
+}
+
+/* Charged to `owner`, with one reference; NULL when it may not have it. */
+static struct srv_object *object_new(struct srv_session *owner, enum srv_quantity quantity, uint64_t bytes)
+{
+    struct srv_object *o = calloc(1, sizeof(*o));
+    if (!o)
+        return NULL;
+    if (srv_charge(&o->count, &owner->account, SRV_OBJECTS, 1) < 0 ||
+        (bytes && srv_charge(&o->bytes, &owner->account, quantity, bytes) < 0)) {
+        srv_charge_release(&o->count);
+        free(o);
+        return NULL;
+    }
+    o->refs = 1;
+    o->uid = owner->uid;
+    o->owner = owner;
+    o->fd = o->token_fd = -1;
+    gm_list_append(&owner->server->objects, &o->link);
+    return o;
+}
+
+void srv_object_unref(struct srv_object *o)
+{
+    if (!o || --o->refs != 0)
+        return;
+    gm_list_remove(&o->link);
+    srv_charge_release(&o->bytes);
+    srv_charge_release(&o->count);
+    if (o->handle)
+        srv_keeper_cuda_release(o->handle);
+    gm_close(o->fd);
+    gm_close(o->token_fd);
+    free(o);
+}
+
+/* Memory of its own. A CUresult. */
+static int object_create(struct srv_session *c, uint64_t size, bool host, struct srv_object **out)
+{
+    uint64_t page = host ? SRV_PAGE : SRV_SLAB;
+    if (size == 0 || size % page)
+        return GM_CUDA_INVALID_VALUE;
+    if (size > c->window_size / 2)
+        return GM_CUDA_OUT_OF_MEMORY;
+    struct srv_object *o = object_new(c, host ? SRV_HOST_BYTES : SRV_DEVICE_BYTES, size);
+    if (!o)
+        return GM_CUDA_OUT_OF_MEMORY;
+    int r = GM_CUDA_SUCCESS;
+    o->host = host;
+    o->size = o->length = size;
+    if (!host && c->server->memory_apart)
+        r = srv_keeper_cuda_create(size, &o->handle, &o->fd);
+    else if ((o->fd = tp_memfd_create("gmux-object", size)) < 0)
+        r = GM_CUDA_OUT_OF_MEMORY;
+    if (r != GM_CUDA_SUCCESS) {
+        o->fd = -1;
+        srv_object_unref(o);
+        return r;
+    }
+    *out = o;
+    return GM_CUDA_SUCCESS;
+}
+
+/* --- allocations that are shared ------------------------------------------------------------------------------------ */
+
+/* The object that stands for an allocation of device memory: the whole of what is mapped for it, which may be a slab
+ * with other allocations of the same client in it. */
+static int object_of(struct srv_session *c, struct srv_allocation *a, struct srv_object **out)
+{
+    struct srv_mapping *m = a->mapping;
+    if (!m)
+        m = srv_ranges_find(&a->heap->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))->user;
+    struct srv_object *o = object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
+    if (!o)
+        return GM_CUDA_OUT_OF_MEMORY;
+    o->fd = fcntl(m->fd >= 0 ? m->fd : a->heap->fd, F_DUPFD_CLOEXEC, 0);
+    if (o->fd < 0) {
+        srv_object_unref(o);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    o->offset = m->fd >= 0 ? 0 : m->block->address - a->heap->base;
+    o->size = m->block->size;
+    o->skip = a->block->address - m->block->address;
+    o->length = a->block->size;
+    o->source = a;
+    a->object = o;
+    *out = o;
+    return GM_CUDA_SUCCESS;
+}
+
+bool srv_object_keeps(struct srv_allocation *a)
+{
+    struct srv_object *o = a->object;
+    if (!o)
+        return false;
+    o->shared = false;
+    if (o->mappings != 0)
+        return true;
+    a->object = NULL;
+    o->source = NULL;
+    srv_object_unref(o);
+    return false;
+}
+
+/* --- names -------------------------------------------------------------------------------------------------------- */
+
+static struct srv_name *find_name(struct srv_session *c, uint32_t number)
+{
+    gm_list_for_each (n, &c->names, struct srv_name, link)
+        if (n->number == number)
+            return n;
+    return NULL;
+}
+
+struct srv_object *srv_object_named(struct srv_session *c, uint32_t name)
+{
+    struct srv_name *n = find_name(c, name);
+    return n ? n->object : NULL;
+}
+
+static void name_destroy(struct srv_name *n)
+{
+    gm_list_remove(&n->link);
+    srv_charge_release(&n->count);
+    srv_charge_release(&n->imported);
+    srv_object_unref(n->object);
+    free(n);
+}
+
+/* Takes over a reference, also on failure. A CUresult. */
+static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *number)
+{
+    struct srv_name *n = calloc(1, sizeof(*n));
+    if (!n) {
+        srv_object_unref(o);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    gm_list_init(&n->link);
+    n->object = o;
+    if (srv_charge(&n->count, &c->account, SRV_NAMES, 1) < 0 ||
+        (o->owner != c && srv_charge(&n->imported, &c->account, SRV_IMPORTED_BYTES, o->size) < 0)) {
+        name_destroy(n);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    n->number = *number = ++c->next_name;
+    gm_list_insert(&c->names, &n->link); /* the newest is asked for most */
+    return GM_CUDA_SUCCESS;
+}
+
+void srv_objects_orphan(struct srv_session *c)
+{
+    const uint32_t orphan = 1;
+    _Static_assert(offsetof(struct tp_signal_page, orphan) == 0, "the first word");
+    gm_list_for_each (o, &c->server->objects, struct srv_object, link)
+        if (o->owner == c && o->host && pwrite(o->fd, &orphan, sizeof(orphan), 0) < 0)
+            srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
+}
+
+void srv_objects_end(struct srv_session *c)
+{
+    gm_list_for_each_safe (n, &c->names, struct srv_name, link)
+        name_destroy(n);
+    gm_list_for_each_safe (o, &c->server->objects, struct srv_object, link) {
+        if (o->owner != c)
+            continue;
+        o->owner = NULL;
+        srv_charge_release(&o->bytes);
+        srv_charge_release(&o->count);
+        struct srv_allocation *a = o->source;
+        if (!a)
+            continue;
+        if (o->mappings) /* its pages stay as they are */
+            (a->mapping ? a->mapping
+                        : (struct srv_mapping *)srv_ranges_find(&a->heap->pages,
+                                                                a->block->address & ~(uint64_t)(SRV_SLAB - 1))
+                              ->user)
+                ->kept = true;
+        a->object = NULL;
+        o->source = NULL;
+        o->shared = false;
+        srv_object_unref(o);
+    }
+}
+
+/* --- tokens ------------------------------------------------------------------------------------------------------- */
+
+static int make_token(struct srv_object *o)
+{
+    if (o->shared)
+        return GM_CUDA_SUCCESS;
+    if (getrandom(o->token, sizeof(o->token), 0) != (ssize_t)sizeof(o->token))
+        return GM_CUDA_OPERATING_SYSTEM;
+    o->shared = true;
+    return GM_CUDA_SUCCESS;
+}
+
+/* Takes as long for every token. */
+static bool same_token(const uint8_t *a, const uint8_t *b)
+{
+    unsigned different = 0;
+    for (unsigned i = 0; i < SRV_TOKEN_BYTES; i++)
+        different |= a[i] ^ b[i];
+    return different == 0;
+}
+
+struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size, int *result)
+{
+    *result = GM_CUDA_INVALID_VALUE;
+    if (size != SRV_TOKEN_BYTES)
+        return NULL;
+    gm_list_for_each (o, &c->server->objects, struct srv_object, link) {
+        if (!o->shared || o->uid != c->uid || !same_token(o->token, token))
+            continue;
+        if (o->owner != c)
+            return o;
+        *result = GM_CUDA_INVALID_CONTEXT; /* one's own is not opened again */
+        return NULL;
+    }
+    return NULL;
+}
+
+/* --- requests ----------------------------------------------------------------------------------------------------- */
+
+static void answer_made(struct srv_session *c, uint64_t serial, int result, uint32_t number,
+                        const struct srv_object *o)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    bool made = result == GM_CUDA_SUCCESS;
+    const struct wire_object_made m = { result, made ? number : 0, made ? o->length : 0 };
+    wire_pack_object_made(&e, serial, &m);
+    srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
+}
+
+const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_create m;
+    struct srv_object *o = NULL;
+    uint32_t number = 0;
+    wire_get_object_create(&p->body, &m);
+    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+        return "memory of an unknown kind";
+    int r = c->failed ? c->failed : object_create(c, m.size, m.kind == WIRE_MEMORY_KIND_HOST, &o);
+    r = r ? r : name_create(c, o, &number);
+    answer_made(c, p->header.serial, r, number, o);
+    return NULL;
+}
+
+const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_release m;
+    wire_get_object_release(&p->body, &m);
+    struct srv_name *n = find_name(c, m.object);
+    if (n)
+        name_destroy(n);
+    srv_session_status(c, p->header.serial, n ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
+    return NULL;
+}
+
+/* A CUresult. */
+static int make_token_fd(struct srv_object *o)
+{
+    struct stat st;
+    if (o->token_fd >= 0)
+        return GM_CUDA_SUCCESS;
+    o->token_fd = tp_memfd_create("gmux-token", 0);
+    if (o->token_fd < 0 || fstat(o->token_fd, &st) < 0) {
+        o->token_fd = gm_close(o->token_fd);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    o->token_inode = st.st_ino;
+    return GM_CUDA_SUCCESS;
+}
+
+const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_export m;
+    wire_get_object_export(&p->body, &m);
+    struct srv_object *o = srv_object_named(c, m.object);
+    int r = c->failed ? c->failed : o && !o->host ? make_token_fd(o) : GM_CUDA_INVALID_VALUE;
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_object_token(&e, p->header.serial, &(struct wire_object_token) { r });
+    srv_session_answer(c, p->header.serial, &e, r == 0 ? &o->token_fd : NULL, r == 0 ? 1 : 0);
+    return NULL;
+}
+
+static struct srv_object *find_by_fd(struct srv_session *c, int fd)
+{
+    struct stat st, own;
+    if (fstat(fd, &st) < 0)
+        return NULL;
+    gm_list_for_each (o, &c->server->objects, struct srv_object, link)
+        if (o->token_fd >= 0 && o->uid == c->uid && o->token_inode == st.st_ino && fstat(o->token_fd, &own) == 0 &&
+            own.st_dev == st.st_dev)
+            return o;
+    return NULL;
+}
+
+const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_object_import m;
+    uint32_t number = 0;
+    wire_get_object_import(&p->body, &m);
+    struct srv_object *o = find_by_fd(c, p->fds[0]);
+    int r = c->failed ? c->failed : o ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
+    r = r ? r : name_create(c, srv_object_ref(o), &number);
+    answer_made(c, p->header.serial, r, number, o);
+    return NULL;
+}
+
+static int share(struct srv_session *c, const struct wire_memory_share *m, struct srv_object **out)
+{
+    if (m->address == 0)
+        *out = srv_object_named(c, m->object);
+    else {
+        struct srv_allocation *a = srv_memory_find(&c->heaps[0], m->address);
+        *out = a ? a->object : NULL;
+        int r = a && !a->object ? object_of(c, a, out) : GM_CUDA_SUCCESS;
+        if (r)
+            return r;
+    }
+    return *out ? make_token(*out) : GM_CUDA_INVALID_VALUE;
+}
+
+const char *srv_on_memory_share(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_memory_share m;
+    struct srv_object *o = NULL;
+    wire_get_memory_share(&p->body, &m);
+    int r = c->failed ? c->failed : share(c, &m, &o);
+    struct wire_enc e = srv_encoder(c->server);
+    struct wire_memory_shared answer = { .result = r };
+    if (r == 0)
+        answer.token = (struct wire_bytes) { o->token, SRV_TOKEN_BYTES };
+    wire_pack_memory_shared(&e, p->header.serial, &answer);
+    srv_session_answer(c, p->header.serial, &e, NULL, 0);
+    return NULL;
+}

@@ -1,0 +1,78 @@
+/*
+ * Memory objects: bytes without an address, and where they are mapped. A program makes them (virtual memory
+ * management), a shared allocation is one, and so is a page of host memory that several programs signal each other
+ * through. An object lives as long as somebody has a name for it or has it mapped, whoever made it.
+ *
+ * Who pays. The maker is charged for the bytes while it lives, also for an allocation that it has freed but others
+ * still have open. Whoever takes over an object of another's (by descriptor or token) is charged the same amount in a
+ * quantity of its own, imported bytes, with the same limit as its memory: when the maker goes, what stays is within
+ * some client's limit.
+ *
+ * Who may. A token (32 random bytes) or a descriptor says which object; it must be of the same user.
+ *
+ * Event loop only.
+ */
+#ifndef GMUX_SERVER_OBJECT_H
+#define GMUX_SERVER_OBJECT_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "server/account.h"
+
+#define SRV_TOKEN_BYTES 32u
+
+struct srv_allocation;
+struct srv_session;
+struct srv_server;
+struct tp_packet;
+
+struct srv_object {
+    struct gm_list link; /* server->objects */
+    unsigned refs;       /* names and mappings, and one of the allocation that it is */
+    unsigned mappings;
+    uint32_t uid;
+    bool host;
+    int fd; /* what executors map, from `offset` on .. */
+    uint64_t offset;
+    uint64_t size;   /* .. so much; */
+    uint64_t skip;   /* a shared allocation begins so far into it .. */
+    uint64_t length; /* .. and has so many bytes */
+    uint64_t handle; /* the keeper's; 0: none */
+    uint8_t token[SRV_TOKEN_BYTES];
+    bool shared;  /* the token is good */
+    int token_fd; /* -1: never exported */
+    ino_t token_inode;
+    struct srv_session *owner; /* who pays; NULL: gone */
+    struct srv_charge bytes;
+    struct srv_charge count;
+    struct srv_allocation *source; /* the owner's; NULL: none, or gone */
+};
+
+/* Takes and gives back a reference. With the last one it is freed. */
+struct srv_object *srv_object_ref(struct srv_object *o);
+void srv_object_unref(struct srv_object *o);
+
+/* A session's name for an object; NULL: there is no such. */
+struct srv_object *srv_object_named(struct srv_session *c, uint32_t name);
+/* The object that a token names, if the session may open it; else NULL with a CUresult. */
+struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *token, size_t size, int *result);
+
+/* The allocation is being freed by its owner: true if others have it open, so that it must stay until
+ * srv_memory_free() comes again. */
+bool srv_object_keeps(struct srv_allocation *a);
+
+/* The session is at its end; the executor knows nothing of it any more. Objects that others have stay. */
+void srv_objects_end(struct srv_session *c);
+
+/* Nothing of the session runs any more: whoever waits for its signals need not. */
+void srv_objects_orphan(struct srv_session *c);
+
+/* --- attach.c: ranges and what is mapped there ---------------------------------------------------------------------- */
+
+/* Frees what is left of ranges and mappings: the session ends. */
+void srv_attachments_end(struct srv_session *c);
+/* Tells a new executor about them. */
+void srv_attachments_replay(struct srv_session *c);
+
+#endif
