@@ -45,8 +45,7 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct place) { .in_window = known,
                             .host = !known || rt_memory_is_host(&range),
-                            .apart = known && rt_session->memory_apart &&
-                                     (range.kind == RT_MEMORY_DEVICE || range.kind == RT_MEMORY_GLOBAL),
+                            .apart = known && rt_memory_is_apart(&range),
                             .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }

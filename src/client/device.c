@@ -140,11 +140,11 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
         *pi = 0;
         break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: /* they are the library's */
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: /* they are the library's, or the server's */
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
         *pi = 1;
         break;
     default:

@@ -6,9 +6,11 @@
 #include "client/event.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/attach.h"
 #include "client/gen/api.h"
+#include "client/ipc.h"
 #include "client/pool.h"
 
 #define NO_SLOT UINT32_MAX
@@ -17,7 +19,8 @@ struct rt_event {
     struct rt_object object;
     struct rt_context *context;
     unsigned flags;
-    uint32_t slot; /* NO_SLOT: no timing */
+    uint32_t slot;           /* NO_SLOT: no timing */
+    struct rt_signal signal; /* of an event that other processes use */
     /* point_lock */
     bool recorded;
     uint32_t number;
@@ -74,6 +77,8 @@ static void event_destroy(struct rt_event *e)
 {
     if (e->slot != NO_SLOT)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
+    if (e->signal.page)
+        rt_signal_release(&e->signal);
     rt_object_release(&events, &e->object);
 }
 
@@ -126,6 +131,24 @@ static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
     return CUDA_SUCCESS;
 }
 
+/* True if another process recorded it last; *mark: which record that was. */
+static bool is_foreign(const struct rt_event *e, uint32_t *mark)
+{
+    bool own = true;
+    if (!e->signal.page)
+        return false;
+    *mark = rt_signal_last(&e->signal, &own);
+    return *mark && !own;
+}
+
+int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    uint32_t mark;
+    *foreign = e && is_foreign(e, &mark);
+    return *foreign ? rt_signal_wait_in(&e->signal, mark, st) : CUDA_SUCCESS;
+}
+
 /* --- entry points ------------------------------------------------------------------------------------------------- */
 
 CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -137,8 +160,6 @@ CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
         return r;
     if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    if (Flags & CU_EVENT_INTERPROCESS)
-        return CUDA_ERROR_NOT_SUPPORTED;
     struct rt_event *e = rt_object_take(&events);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -146,6 +167,8 @@ CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
     e->flags = Flags;
     e->slot = NO_SLOT;
     r = Flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : slot_take(&e->slot);
+    if (Flags & CU_EVENT_INTERPROCESS)
+        r = rt_signal_create(&e->signal);
     if (r) {
         rt_object_release(&events, &e->object);
         return r;
@@ -174,12 +197,16 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
 static int record(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
-    int r = rt_queue_begin(st);
+    uint32_t mark;
+    int r = e->signal.page ? rt_signal_prepare(&e->signal, st->number) : CUDA_SUCCESS;
+    r = r ? r : rt_queue_begin(st);
     if (r)
         return r;
     uint32_t number = st->number;
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
+    } else if (e->signal.page) {
+        r = rt_signal_record(&e->signal, st, &mark, &seq);
     } else if (e->slot != NO_SLOT) {
         struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
@@ -222,17 +249,21 @@ CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)
 
 CUresult rt_cuEventQuery(CUevent hEvent)
 {
+    uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
     if (r)
         return r;
     struct point p = event_point(e);
+    if (is_foreign(e, &mark))
+        return rt_signal_reached(&e->signal, mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     return !p.recorded || rt_lane_done(rt_session, p.number, p.seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult rt_cuEventSynchronize(CUevent hEvent)
 {
+    uint32_t mark;
     struct rt_context *c;
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
@@ -242,7 +273,10 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     if (e->flags & CU_EVENT_BLOCKING_SYNC)
         policy.spin_ns = 0;
     struct point p = event_point(e);
-    r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+    if (is_foreign(e, &mark))
+        r = rt_signal_wait(&e->signal, mark);
+    else
+        r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
     if (r == CUDA_SUCCESS)
         rt_pools_synchronized();
     return r;
@@ -282,4 +316,50 @@ CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent 
 CUresult rt_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
     return rt_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}
+
+/* --- events of several processes -------------------------------------------------------------------------------------- */
+
+CUresult rt_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    struct rt_ipc_handle h;
+    int r = enter(event, &c, &e);
+    if (r)
+        return r;
+    if (!pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!e->signal.page)
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_signal_handle(&e->signal, &h);
+    if (r == CUDA_SUCCESS)
+        memcpy(pHandle, &h, sizeof(h));
+    return r;
+}
+
+CUresult rt_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+    struct rt_context *c;
+    struct rt_ipc_handle h;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    memcpy(&h, &handle, sizeof(h));
+    if (!phEvent || !rt_ipc_handle_is(&h, RT_IPC_EVENT))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_event *e = rt_object_take(&events);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    e->context = c;
+    e->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    e->slot = NO_SLOT;
+    r = rt_signal_open(&h, &e->signal);
+    if (r) {
+        rt_object_release(&events, &e->object);
+        return r;
+    }
+    rt_object_publish(&e->object);
+    *phEvent = (CUevent)rt_object_handle(&events, &e->object);
+    return CUDA_SUCCESS;
 }

@@ -10,6 +10,9 @@
 /* Where the event was last recorded; *seq 0: nowhere, or nothing was there to wait for. CUresult. */
 int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
 
+/* Where the event was last recorded by another process, makes `st` wait for that and sets *foreign. CUresult. */
+int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
+
 /* The context ends. */
 void rt_event_destroy_all(struct rt_context *c);
 

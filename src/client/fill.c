@@ -39,7 +39,7 @@ static int fill(const struct fill *f, CUstream stream, bool synchronous)
         .element_size = f->element,
     };
     r = rt_queue_submit(st, &rec.head, sizeof(rec), NULL, 0);
-    return r || !synchronous || range.kind == RT_MEMORY_DEVICE ? r : rt_stream_wait(st);
+    return r || !synchronous || rt_memory_is_device(&range) ? r : rt_stream_wait(st);
 }
 
 static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream, bool synchronous)

@@ -21,6 +21,7 @@ enum rt_kind {
     RT_KIND_FUNCTION = 0x15,
     RT_KIND_LIBRARY = 0x16,
     RT_KIND_POOL = 0x21,
+    RT_KIND_PHYSICAL = 0x22,
 };
 
 #define RT_CHUNK_SHIFT 7u

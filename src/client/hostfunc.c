@@ -8,9 +8,13 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "client/gen/api.h"
+
+#define LOOK_MIN_NS 10000L
+#define LOOK_MAX_NS 500000L
 
 struct call {
     struct gm_list link;
@@ -18,6 +22,7 @@ struct call {
     uint64_t seq;
     CUhostFn fn;
     CUstreamCallback callback;
+    bool (*ready)(void *arg); /* a gate that opens by itself: fn is called in any case */
     CUstream handle;
     void *arg;
 };
@@ -26,6 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct gm_list calls = { &calls, &calls }; /* lock */
 static bool started;                              /* lock */
+static unsigned looked_at;                        /* lock: calls with `ready` */
 
 static bool arrived(const struct call *call)
 {
@@ -36,7 +42,8 @@ static bool arrived(const struct call *call)
 static struct call *take_ready(bool failed)
 {
     gm_list_for_each (call, &calls, struct call, link) {
-        if (failed || arrived(call)) {
+        if (failed || (arrived(call) && (!call->ready || call->ready(call->arg)))) {
+            looked_at -= call->ready != NULL;
             gm_list_remove(&call->link);
             return call;
         }
@@ -50,17 +57,26 @@ static void run(struct call *call, int error)
     struct rt_session *s = rt_session;
     if (call->callback)
         call->callback(call->handle, (CUresult)error, call->arg);
-    else if (!error)
+    else if (!error || call->ready)
         call->fn(call->arg);
     atomic_store_explicit(&s->shared.streams[call->number].gate, call->seq, memory_order_release);
     tp_ring_kick(&s->shared.control->ring);
     free(call);
 }
 
+/* Nobody tells us when a gate may be opened: first look often, then less so. */
+static void look_again(long *nap_ns)
+{
+    const struct timespec nap = { .tv_nsec = *nap_ns };
+    nanosleep(&nap, NULL);
+    *nap_ns = GM_MIN(*nap_ns * 2, LOOK_MAX_NS);
+}
+
 static void *upcall_main(void *arg GM_UNUSED)
 {
     struct rt_session *s = rt_session;
     struct tp_wait_policy policy = s->patient;
+    long nap_ns = LOOK_MIN_NS;
     rt_current.in_callback = true;
     for (;;) {
         uint64_t seen = atomic_load_explicit(&s->shared.control->arrivals.value, memory_order_acquire);
@@ -69,9 +85,13 @@ static void *upcall_main(void *arg GM_UNUSED)
             pthread_cond_wait(&more, &lock);
         int error = rt_session_error(s);
         struct call *call = take_ready(error != CUDA_SUCCESS);
+        bool look = looked_at != 0;
         pthread_mutex_unlock(&lock);
-        if (call)
+        if (call) {
+            nap_ns = LOOK_MIN_NS;
             run(call, error);
+        } else if (look)
+            look_again(&nap_ns);
         else
             (void)tp_word_wait(&s->shared.control->arrivals, seen + 1, &policy); /* an error is seen above */
     }
@@ -96,13 +116,13 @@ static int start_thread(void)
     return started ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle, void *arg)
+static int add(struct rt_stream *st, const struct call *wanted)
 {
     struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
-    struct call *call = calloc(1, sizeof(*call));
+    struct call *call = malloc(sizeof(*call));
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *call = (struct call) { .fn = fn, .callback = callback, .handle = handle, .arg = arg };
+    *call = *wanted;
 
     pthread_mutex_lock(&lock);
     int r = start_thread();
@@ -117,6 +137,7 @@ int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback
         call->number = st->number;
         pthread_mutex_lock(&lock);
         gm_list_append(&calls, &call->link);
+        looked_at += call->ready != NULL;
         pthread_cond_signal(&more);
         pthread_mutex_unlock(&lock);
     } else {
@@ -124,6 +145,16 @@ int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback
     }
     rt_queue_end();
     return r;
+}
+
+int rt_hostfunc_add(struct rt_stream *st, CUhostFn fn, CUstreamCallback callback, CUstream handle, void *arg)
+{
+    return add(st, &(struct call) { .fn = fn, .callback = callback, .handle = handle, .arg = arg });
+}
+
+int rt_gate_add(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void *arg), void *arg)
+{
+    return add(st, &(struct call) { .fn = end, .ready = ready, .arg = arg });
 }
 
 CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)

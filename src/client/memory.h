@@ -14,7 +14,11 @@ enum rt_memory {
     RT_MEMORY_MANAGED,    /* pinned host memory, too */
     RT_MEMORY_REGISTERED, /* the program's own pages, which are those of a host range by now */
     RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
+    RT_MEMORY_IMPORTED,   /* another process's, opened with cuIpcOpenMemHandle */
+    RT_MEMORY_VIRTUAL,    /* mapped with cuMemMap */
 };
+
+struct rt_physical;
 
 struct rt_range {
     uint64_t base; /* as the program knows it */
@@ -24,7 +28,9 @@ struct rt_range {
     unsigned flags;             /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
     struct rt_context *context; /* NULL: of a library's globals */
     uint64_t id;
-    struct rt_block *block; /* of the pool that it came from; NULL: of none */
+    struct rt_block *block;       /* of the pool that it came from; NULL: of none */
+    struct rt_physical *physical; /* what is mapped there; NULL: not RT_MEMORY_VIRTUAL */
+    unsigned access;              /* of RT_MEMORY_VIRTUAL: CUmemAccess_flags */
 };
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
@@ -39,6 +45,22 @@ int rt_memory_insert(struct rt_range *r);
 /* Takes out the range that starts at `base` if `accept` (a mask of 1 << kind) allows. */
 bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
 
+/* Changes the access of the virtual range that starts at `base`. */
+void rt_memory_set_access(uint64_t base, unsigned access);
+
+static inline bool rt_memory_is_device(const struct rt_range *r)
+{
+    return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_IMPORTED ||
+           r->kind == RT_MEMORY_VIRTUAL;
+}
+
+/* Nobody but the device can touch it, whatever the device: it is not in this process's window. */
+static inline bool rt_memory_is_apart(const struct rt_range *r)
+{
+    return r->kind == RT_MEMORY_IMPORTED || r->kind == RT_MEMORY_VIRTUAL ||
+           (rt_session->memory_apart && rt_memory_is_device(r));
+}
+
 static inline bool rt_memory_is_host(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
@@ -52,6 +74,9 @@ bool rt_memory_reap(bool all);
 
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
 int rt_register_undo(const struct rt_range *r);
+
+/* Lets go of what another process shared; it is no longer in the map. */
+void rt_ipc_forget(const struct rt_range *r);
 
 /* The context ends; nothing of it runs any more. */
 void rt_memory_destroy_all(struct rt_context *c);

@@ -51,6 +51,22 @@ bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
     return found;
 }
 
+/* Virtual memory may be used across the edges of what is mapped side by side. */
+static bool virtual_range(uint64_t address, uint64_t size, struct rt_range *range)
+{
+    uint64_t end;
+    struct rt_range r = *range;
+    if (__builtin_add_overflow(address, size, &end))
+        return false;
+    while (r.access) {
+        if (end <= r.base + r.size)
+            return true;
+        if (!rt_memory_find(r.base + r.size, &r) || r.kind != RT_MEMORY_VIRTUAL)
+            return false;
+    }
+    return false;
+}
+
 bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *out, uint64_t *window)
 {
     if (rt_memory_find(address, out))
@@ -59,7 +75,18 @@ bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *ou
         *window = address;
     else
         return false;
+    if (out->kind == RT_MEMORY_VIRTUAL)
+        return virtual_range(address, size, out);
     return size <= out->size - (*window - out->window);
+}
+
+void rt_memory_set_access(uint64_t base, unsigned access)
+{
+    pthread_rwlock_wrlock(&map_lock);
+    size_t i = upper_bound(base);
+    if (i > 0 && ranges[i - 1].base == base)
+        ranges[i - 1].access = access;
+    pthread_rwlock_unlock(&map_lock);
 }
 
 int rt_memory_insert(struct rt_range *r)
@@ -133,6 +160,8 @@ void rt_memory_destroy_all(struct rt_context *c)
             (void)rt_register_undo(&r);
         else if (r.block)
             rt_pool_free(r.block, 0, 0);
+        else if (r.kind == RT_MEMORY_IMPORTED)
+            rt_ipc_forget(&r);
         else if (r.kind != RT_MEMORY_GLOBAL)
             (void)rt_request_free(rt_session, r.base);
     }

@@ -7,9 +7,7 @@
 
 static CUmemorytype memory_type(const struct rt_range *r)
 {
-    return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_MANAGED
-               ? CU_MEMORYTYPE_DEVICE
-               : CU_MEMORYTYPE_HOST;
+    return rt_memory_is_device(r) || r->kind == RT_MEMORY_MANAGED ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
 /* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not apply. */
@@ -47,6 +45,8 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(int *)data = range->context ? range->context->device : 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(unsigned *)data = range->kind == RT_MEMORY_DEVICE && !range->block;
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
         *(unsigned *)data = 0;
         return CUDA_SUCCESS;

@@ -206,3 +206,171 @@ int rt_request_module_unload(struct rt_session *s, uint32_t module)
     wire_pack_module_unload(&e, 0, &(struct wire_module_unload) { .module = module });
     return end(s, exchange(s, &e, 0, 0, -1));
 }
+
+/* --- memory objects ----------------------------------------------------------------------------------------------- */
+
+/* Waits for object_made. */
+static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t serial, int send_fd, uint32_t *object,
+                           uint64_t *size, int *fd)
+{
+    struct wire_object_made answer = { 0 };
+    int r = exchange(s, e, serial, WIRE_OBJECT_MADE, send_fd);
+    if (r == CUDA_SUCCESS) {
+        wire_get_object_made(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    *object = answer.object;
+    if (size)
+        *size = answer.size;
+    if (fd)
+        *fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1;
+    return end(s, r);
+}
+
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, uint32_t *object, int *fd)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    int r = settle_frees(s);
+    if (r)
+        return end(s, r);
+    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
+    uint64_t serial = ++s->serial;
+    wire_pack_object_create(&e, serial, &(struct wire_object_create) { .size = size, .kind = kind });
+    return end_with_object(s, &e, serial, -1, object, NULL, fd);
+}
+
+int rt_request_object_release(struct rt_session *s, uint32_t object)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    wire_pack_object_release(&e, 0, &(struct wire_object_release) { .object = object });
+    return end(s, exchange(s, &e, 0, 0, -1));
+}
+
+int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
+{
+    struct wire_object_token answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_object_export(&e, serial, &(struct wire_object_export) { .object = object });
+    int r = exchange(s, &e, serial, WIRE_OBJECT_TOKEN, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_object_token(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    *fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1;
+    return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
+}
+
+int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_object_import(&e, serial, &(struct wire_object_import) { 0 });
+    return end_with_object(s, &e, serial, fd, object, size, NULL);
+}
+
+/* True if the server's answer lies where it has to. */
+static bool in_area(const struct rt_session *s, bool host, uint64_t address, uint64_t size)
+{
+    uint64_t offset = address - (host ? s->window_base + s->window_half : s->window_base);
+    return offset < s->window_half && size <= s->window_half - offset;
+}
+
+int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+{
+    struct wire_memory_allocated answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    int r = settle_frees(s); /* they give addresses back */
+    if (r)
+        return end(s, r);
+    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
+    uint64_t serial = ++s->serial;
+    wire_pack_range_reserve(&e, serial,
+                            &(struct wire_range_reserve) { .size = size, .align = align, .kind = kind });
+    r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_memory_allocated(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    if (r == CUDA_SUCCESS && !in_area(s, kind == WIRE_MEMORY_KIND_HOST, answer.address, size))
+        r = server_gone(s);
+    *address = answer.address;
+    return end(s, r);
+}
+
+int rt_request_range_release(struct rt_session *s, uint64_t address)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_range_release(&e, serial, &(struct wire_range_release) { .address = address });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_object_map(
+        &e, serial,
+        &(struct wire_object_map) { .object = object, .access = access, .address = address, .size = size });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_object_unmap(struct rt_session *s, uint64_t address)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_object_unmap(&e, serial, &(struct wire_object_unmap) { .address = address });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES])
+{
+    struct wire_memory_shared answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_memory_share(&e, serial, &(struct wire_memory_share) { .address = address, .object = object });
+    int r = exchange(s, &e, serial, WIRE_MEMORY_SHARED, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_memory_shared(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    if (r == CUDA_SUCCESS && answer.token.size != RT_TOKEN_BYTES)
+        r = server_gone(s);
+    if (r == CUDA_SUCCESS)
+        memcpy(token, answer.token.data, RT_TOKEN_BYTES);
+    return end(s, r);
+}
+
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address, uint64_t *size,
+                           int *fd)
+{
+    struct wire_memory_opened answer = { 0 };
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_memory_open(&e, serial, &(struct wire_memory_open) { .token = { token, RT_TOKEN_BYTES } });
+    int r = exchange(s, &e, serial, WIRE_MEMORY_OPENED, -1);
+    if (r == CUDA_SUCCESS) {
+        wire_get_memory_opened(&s->packet->body, &answer);
+        r = answer.result;
+    }
+    if (r == CUDA_SUCCESS)
+        *fd = tp_packet_take_fd(s->packet, 0);
+    else
+        *fd = -1;
+    if (r == CUDA_SUCCESS && !in_area(s, *fd >= 0, answer.address, answer.size))
+        r = server_gone(s);
+    *address = answer.address;
+    *size = answer.size;
+    return end(s, r);
+}

@@ -107,6 +107,21 @@ int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32
 /* Not waited for. No queued operation may use the memory any more. */
 int rt_request_free(struct rt_session *s, uint64_t address);
 int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes);
+/* Memory objects (protocol/control.api says what each does). A host object's descriptor is the caller's; -1 otherwise. */
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, uint32_t *object, int *fd);
+int rt_request_object_release(struct rt_session *s, uint32_t object); /* no answer */
+/* A descriptor that names the object; the caller's. */
+int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd);
+int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size);
+int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
+int rt_request_range_release(struct rt_session *s, uint64_t address);
+int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size);
+int rt_request_object_unmap(struct rt_session *s, uint64_t address);
+#define RT_TOKEN_BYTES 32u
+/* `address` 0: an object. */
+int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES]);
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
+                           uint64_t *size, int *fd);
 int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device);
 int rt_request_context_close(struct rt_session *s, uint32_t context); /* no answer */
 

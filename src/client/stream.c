@@ -194,6 +194,10 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
         return r;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
+    bool foreign = false;
+    r = rt_event_wait_foreign(hEvent, st, &foreign);
+    if (r || foreign)
+        return r;
     r = rt_event_point(hEvent, &number, &seq);
     if (r || !seq)
         return r;

@@ -1,0 +1,193 @@
+#include "peer.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct {
+    CUstream stream;
+    CUevent event;
+    _Atomic int open;
+} own;
+
+#define TRY(call)                                                                                                    \
+    do {                                                                                                             \
+        CUresult r_ = (call);                                                                                        \
+        if (r_ != CUDA_SUCCESS)                                                                                      \
+            return r_;                                                                                               \
+    } while (0)
+
+static CUresult begin(void)
+{
+    CUcontext context;
+    CUdevice device;
+    TRY(cuInit(0));
+    TRY(cuDeviceGet(&device, 0));
+    TRY(cuDevicePrimaryCtxRetain(&context, device));
+    TRY(cuCtxSetCurrent(context));
+    return cuStreamCreate(&own.stream, CU_STREAM_NON_BLOCKING);
+}
+
+static CUresult import(struct peer_message *m, int fd)
+{
+    CUmemGenericAllocationHandle handle;
+    const CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    TRY(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    TRY(cuMemAddressReserve(&m->pointer, m->size, 0, 0, 0));
+    TRY(cuMemMap(m->pointer, m->size, 0, handle, 0));
+    TRY(cuMemSetAccess(m->pointer, m->size, &access, 1));
+    return cuMemRelease(handle);
+}
+
+static CUresult perform(struct peer_message *m, int fd)
+{
+    unsigned char byte = 0;
+    switch (m->op) {
+    case PEER_ALLOC:
+        return cuMemAlloc(&m->pointer, m->size);
+    case PEER_FREE:
+        return cuMemFree(m->pointer);
+    case PEER_SET:
+        TRY(cuMemsetD8Async(m->pointer, (unsigned char)m->value, m->size, own.stream));
+        return CUDA_SUCCESS;
+    case PEER_GET:
+        TRY(cuMemcpyDtoH(&byte, m->pointer, 1));
+        m->value = byte;
+        return CUDA_SUCCESS;
+    case PEER_GET_HANDLE:
+        return cuIpcGetMemHandle(&m->memory, m->pointer);
+    case PEER_OPEN:
+        return cuIpcOpenMemHandle(&m->pointer, m->memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    case PEER_CLOSE:
+        return cuIpcCloseMemHandle(m->pointer);
+    case PEER_EVENT:
+        TRY(cuEventCreate(&own.event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+        return cuIpcGetEventHandle(&m->event, own.event);
+    case PEER_EVENT_OPEN:
+        return cuIpcOpenEventHandle(&own.event, m->event);
+    case PEER_RECORD:
+        return cuEventRecord(own.event, own.stream);
+    case PEER_HOLD:
+        own.open = 0;
+        return cuLaunchHostFunc(own.stream, tap_hold, &own.open);
+    case PEER_LET_GO:
+        own.open = 1;
+        return CUDA_SUCCESS;
+    case PEER_EVENT_QUERY:
+        return cuEventQuery(own.event);
+    case PEER_EVENT_WAIT:
+        return cuEventSynchronize(own.event);
+    case PEER_STREAM_WAIT:
+        return cuStreamWaitEvent(own.stream, own.event, 0);
+    case PEER_SYNC:
+        return cuStreamSynchronize(own.stream);
+    case PEER_QUERY:
+        return cuStreamQuery(own.stream);
+    case PEER_IMPORT:
+        return import(m, fd);
+    case PEER_EXIT:
+        _exit(0);
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+static ssize_t receive(int socket, struct peer_message *m, int *fd)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { .bytes = { 0 } };
+    struct iovec part = { m, sizeof(*m) };
+    struct msghdr packet = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)
+    };
+    ssize_t n = recvmsg(socket, &packet, 0);
+    struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
+    *fd = -1;
+    if (c)
+        memcpy(fd, CMSG_DATA(c), sizeof(int));
+    return n;
+}
+
+static _Noreturn void serve(int socket)
+{
+    struct peer_message m;
+    CUresult r = CUDA_ERROR_NOT_INITIALIZED;
+    int fd;
+    bool begun = false;
+    while (receive(socket, &m, &fd) == (ssize_t)sizeof(m)) {
+        if (!begun)
+            r = begin();
+        begun = true;
+        m.result = r ? r : perform(&m, fd);
+        if (fd >= 0)
+            close(fd);
+        if (send(socket, &m, sizeof(m), 0) != (ssize_t)sizeof(m))
+            break;
+    }
+    _exit(0);
+}
+
+void peer_start(struct peer *p)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 || (p->pid = fork()) < 0)
+        _exit(99);
+    if (p->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(pair[0]);
+        serve(pair[1]);
+    }
+    close(pair[1]);
+    p->socket = pair[0];
+}
+
+void peer_ask_fd(struct peer *p, struct peer_message *m, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = { .bytes = { 0 } };
+    struct iovec part = { m, sizeof(*m) };
+    struct msghdr packet = { .msg_iov = &part, .msg_iovlen = 1 };
+    int none;
+    if (fd >= 0) {
+        packet.msg_control = control.bytes;
+        packet.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&packet);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(int));
+    }
+    if (sendmsg(p->socket, &packet, MSG_NOSIGNAL) != (ssize_t)sizeof(*m) ||
+        receive(p->socket, m, &none) != (ssize_t)sizeof(*m))
+        tap_fail(__FILE__, __LINE__, "the other process is gone");
+}
+
+void peer_ask(struct peer *p, struct peer_message *m)
+{
+    peer_ask_fd(p, m, -1);
+}
+
+void peer_wait(struct peer *p)
+{
+    int status;
+    waitpid(p->pid, &status, 0);
+    close(p->socket);
+}
+
+void peer_kill(struct peer *p)
+{
+    kill(p->pid, SIGKILL);
+    peer_wait(p);
+}
+
+bool peer_possible(void)
+{
+    return tap_genuine() || !tap_alone();
+}

@@ -1,0 +1,62 @@
+/*
+ * Other processes for tests: started before cuInit, each with a context of its own, doing what they are told over a
+ * socket.
+ */
+#ifndef GMUX_TESTS_API_PEER_H
+#define GMUX_TESTS_API_PEER_H
+
+#include <sys/types.h>
+
+#include "tap.h"
+
+enum peer_op {
+    PEER_ALLOC,      /* size -> pointer */
+    PEER_FREE,       /* pointer */
+    PEER_SET,        /* pointer, size, value: memset of bytes */
+    PEER_GET,        /* pointer -> value: one byte */
+    PEER_GET_HANDLE, /* pointer -> memory */
+    PEER_OPEN,       /* memory -> pointer */
+    PEER_CLOSE,      /* pointer */
+    PEER_EVENT,      /* -> event: a new one's handle */
+    PEER_EVENT_OPEN, /* event */
+    PEER_RECORD,     /* behind what the stream holds */
+    PEER_HOLD,       /* the stream stands .. */
+    PEER_LET_GO,     /* .. no longer */
+    PEER_EVENT_QUERY,
+    PEER_EVENT_WAIT,  /* on the host */
+    PEER_STREAM_WAIT, /* in the stream */
+    PEER_SYNC,        /* the stream */
+    PEER_QUERY,       /* the stream */
+    PEER_IMPORT,      /* descriptor, size -> pointer: mapped with access */
+    PEER_EXIT,
+};
+
+struct peer_message {
+    enum peer_op op;
+    CUresult result;
+    CUdeviceptr pointer;
+    size_t size;
+    unsigned value;
+    CUipcMemHandle memory;
+    CUipcEventHandle event;
+};
+
+struct peer {
+    pid_t pid;
+    int socket;
+};
+
+/* Before cuInit. */
+void peer_start(struct peer *p);
+/* Has it done: m->result and what else it brings. `fd`: goes along; -1: none. */
+void peer_ask_fd(struct peer *p, struct peer_message *m, int fd);
+void peer_ask(struct peer *p, struct peer_message *m);
+/* Kills it and waits until it is gone. */
+void peer_kill(struct peer *p);
+/* Waits for one that was told to exit. */
+void peer_wait(struct peer *p);
+
+/* True if other processes share the device with us: not so with a server of our own. */
+bool peer_possible(void);
+
+#endif
