@@ -290,8 +290,7 @@ int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align
         return end(s, r);
     wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
     uint64_t serial = ++s->serial;
-    wire_pack_range_reserve(&e, serial,
-                            &(struct wire_range_reserve) { .size = size, .align = align, .kind = kind });
+    wire_pack_range_reserve(&e, serial, &(struct wire_range_reserve) { .size = size, .align = align, .kind = kind });
     r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
     if (r == CUDA_SUCCESS) {
         wire_get_memory_allocated(&s->packet->body, &answer);
@@ -351,8 +350,8 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
     return end(s, r);
 }
 
-int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address, uint64_t *size,
-                           int *fd)
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
+                           uint64_t *size, int *fd)
 {
     struct wire_memory_opened answer = { 0 };
     struct wire_enc e;

@@ -99,7 +99,7 @@ struct srv_session {
 
     struct srv_account account;
     struct srv_heap heaps[2]; /* device, host */
-    struct gm_list names;       /* for memory objects */
+    struct gm_list names;     /* for memory objects */
     uint32_t next_name;
     struct gm_list reserved;    /* ranges */
     struct gm_list attachments; /* objects that are mapped */
