@@ -89,7 +89,8 @@ class Bench:
         return self.end - time.monotonic()
 
     def sample(self, row, column, call):
-        """Takes one sample, `call(way)`, which gives a number or {row: number}; a failure takes the column out."""
+        """Takes one sample, `call(way)`, which gives a number or {row: number}. A column whose first sample
+        fails is left out."""
         way, seen = self.way(column), self.samples.setdefault(row, {})
         if not way or isinstance(seen.get(column), str):
             return
@@ -100,8 +101,9 @@ class Bench:
             for name, v in (value if isinstance(value, dict) else {row: value}).items():
                 self.samples.setdefault(name, {}).setdefault(column, []).append(v)
         except (Failed, OSError, ValueError, IndexError) as e:
-            seen[column] = str(e) or type(e).__name__
-            self.reasons.append(f"{row}, {column}: {seen[column]}")
+            why = str(e) or type(e).__name__
+            seen.setdefault(column, why)
+            self.reasons.append(f"{row}, {column}: {why}")
 
     def limit(self, seconds):
         return max(1.0, min(seconds, self.left()))
