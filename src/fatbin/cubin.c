@@ -154,13 +154,15 @@ int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
     return 0;
 }
 
-bool fb_name_of_compiler(const char *name)
+/* Strings of printf and assert, tables of sin; and the objects without a state, one byte each, that NVIDIA's C++ libraries
+ * have in every file that includes them. */
+static bool is_of_compiler(const char *name, uint64_t size)
 {
     static const char *const starts[] = { "$str", "__unnamed_", "__cudart_" };
     for (size_t i = 0; i < GM_ARRAY_LEN(starts); i++)
         if (strncmp(name, starts[i], strlen(starts[i])) == 0)
             return true;
-    return false;
+    return size == 1 && strstr(name, "_INTERNAL_") && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
 }
 
 /* Names of sections are not looked at: what user constants lie in is read-only, what other variables lie in is not. */
@@ -170,7 +172,9 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
     Elf64_Shdr in;
     uint64_t section;
     while (symbol_read(c, (*at)++, &s, &section)) {
-        if (ELF64_ST_TYPE(s.st_info) != STT_OBJECT || section == 0)
+        unsigned type = ELF64_ST_TYPE(s.st_info);
+        if ((type != STT_OBJECT && type < STT_LOOS) ||
+            section == 0) /* textures, surfaces and the like of old compilers */
             continue;
         const char *name = string_at(c, &c->strings, s.st_name);
         if (!*name || !section_read(c, section, &in))
@@ -180,11 +184,22 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
             .size = s.st_size,
             .is_const = !(in.sh_flags & SHF_WRITE),
             .is_managed = s.st_other & SYMBOL_MANAGED,
-            .of_compiler = fb_name_of_compiler(name),
+            .of_compiler = is_of_compiler(name, s.st_size),
         };
         return 1;
     }
     return 0;
+}
+
+bool fb_cubin_is_constant(const struct fb_cubin *c)
+{
+    struct fb_variable v;
+    uint64_t at = 0;
+    int more;
+    while ((more = fb_cubin_variable(c, &at, &v)) > 0)
+        if (!v.of_compiler)
+            return false;
+    return more == 0;
 }
 
 /* --- parameters --------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ struct fb_variable {
     uint64_t size;
     bool is_const;    /* __constant__: a program writes it, kernels do not */
     bool is_managed;  /* __managed__ */
-    bool of_compiler; /* a string or a table that no program knows of, and nobody writes */
+    bool of_compiler; /* a string or a table that no program knows of, or an object without state: nobody writes it */
 };
 
 /* The length of the ELF file at `elf`, as its headers say: reads as far as they point, so only for memory that is the caller's
@@ -57,7 +57,7 @@ GM_MUST_CHECK int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, stru
 GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct fb_param *params,
                                   uint32_t max, uint32_t *bytes);
 
-/* True if the name is one that compilers give to strings (printf, assert) and tables (sin): nobody writes those. */
-bool fb_name_of_compiler(const char *name);
+/* True if neither a program nor its kernels can leave anything in the cubin: it has no variables that are theirs. */
+bool fb_cubin_is_constant(const struct fb_cubin *c);
 
 #endif

@@ -146,6 +146,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     d->events = *events;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
+    gm_list_init(&d->libraries);
+    pthread_mutex_init(&d->libraries_lock, NULL);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->work, NULL);
     if (cuda_driver_load(&d->api, why, sizeof(why)) < 0) {

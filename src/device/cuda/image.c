@@ -8,7 +8,8 @@
 #include "device/device.h"
 #include "fatbin/cubin.h"
 
-#define MEMBERS_MAX 65537u
+#define MEMBERS_MAX  65537u
+#define UNPACKED_MAX (256u << 20)
 
 static bool fatbin_fits(const void *bytes, size_t size)
 {
@@ -95,4 +96,28 @@ void cuda_image_close(struct cuda_image *i)
     free(i->text);
     i->list = NULL;
     i->text = NULL;
+}
+
+static bool cubin_is_constant(const void *bytes, size_t size)
+{
+    struct fb_cubin c;
+    return fb_cubin_open(&c, bytes, size) == 0 && fb_cubin_is_constant(&c);
+}
+
+bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+{
+    struct fb_entry e;
+    void *cubin;
+    size_t cubin_size;
+    if (kind == WIRE_IMAGE_KIND_CUBIN)
+        return cubin_is_constant(bytes, size);
+    if (kind != WIRE_IMAGE_KIND_FATBIN || fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) <= 0)
+        return false;
+    if (e.packing == FB_PLAIN)
+        return cubin_is_constant(e.data, e.size);
+    if (fb_unpack(&e, UNPACKED_MAX, &cubin, &cubin_size) < 0)
+        return false;
+    bool constant = cubin_is_constant(cubin, cubin_size);
+    free(cubin);
+    return constant;
 }

@@ -18,6 +18,9 @@ struct cuda_image {
 /* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what it says, or do not fit together. The
  * object must stay where it is until it is closed. */
 GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind);
+/* True if nothing can be left behind in the code that the GPU of architecture `sm` takes from it: a cubin or a fat binary with one,
+ * without variables. An image that was opened. */
+bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 

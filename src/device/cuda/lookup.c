@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/library.h"
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
 
@@ -142,6 +143,11 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     if (w.managed) /* it would be memory of this process, which the client cannot reach */
         return GM_CUDA_NOT_FOUND;
     CUresult r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
+    if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */
+        r = (CUresult)cuda_library_own(m);
+        if (r == CUDA_SUCCESS)
+            r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
+    }
     if (r != CUDA_SUCCESS)
         return (int)r;
     pthread_mutex_lock(&c->modules_lock);
@@ -170,9 +176,18 @@ int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_
     if (!f)
         return GM_CUDA_INVALID_HANDLE;
     CUresult r = d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, d->device);
+    if (w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && cuda_library_is_shared(m->library))
+        value = f->non_portable;
     if (r == CUDA_SUCCESS)
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;
+}
+
+/* True if setting it on a kernel that others use, too, changes nothing for them: a hint, or a permission. */
+static bool is_harmless(uint32_t attribute)
+{
+    return attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
+           attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
 int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
@@ -181,23 +196,29 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
     struct wire_call_attribute_set w;
     (void)reply;
     wire_get_call_attribute_set(args, &w);
-    const struct cuda_function *f = function(m, w.index);
-    if (!f)
+    struct cuda_function *f = function(m, w.index);
+    if (args->fatal || !f)
         return GM_CUDA_INVALID_HANDLE;
-    return (int)d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, d->device);
+    bool permission = w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+    CUresult r = CUDA_SUCCESS;
+    if (!is_harmless(w.attribute))
+        r = (CUresult)cuda_library_own(m);
+    if (r == CUDA_SUCCESS && !(permission && w.value == 0 && cuda_library_is_shared(m->library)))
+        r = d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, d->device);
+    if (r == CUDA_SUCCESS && permission)
+        f->non_portable = w.value != 0;
+    return (int)r;
 }
 
-void cuda_function_dynamic(const struct dev *d, struct cuda_function *f, uint32_t bytes)
+void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes)
 {
-    if (bytes > f->dynamic_max && bytes <= INT32_MAX &&
-        d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes, f->handle,
-                                    d->device) == CUDA_SUCCESS)
+    if (bytes > f->dynamic_max && bytes <= INT32_MAX && cuda_library_raise_dynamic(d, f->handle, bytes))
         f->dynamic_max = bytes;
 }
 
 int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
 {
-    const struct dev *d = m->client->dev;
+    struct dev *d = m->client->dev;
     CUlaunchAttribute attributes[DEV_LAUNCH_ATTRIBUTES_MAX];
     struct wire_call_clusters w;
     int value = 0;

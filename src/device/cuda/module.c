@@ -1,47 +1,13 @@
 /*
- * Modules: libraries of the driver. The image goes to the driver as it is; what is in it the client finds out as it needs
+ * Modules: each refers to a library of the driver (library.c). What is in it the client finds out as it needs
  * it (lookup.c). Variables live where the driver put them, outside the window.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/image.h"
+#include "device/cuda/library.h"
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
-
-#define LOG_BYTES 16384u
-
-/* PTX is compiled now, so that the program hears of its errors from the load. */
-static CUresult load(struct dev_module *m, const void *image, uint32_t kind, char *errors)
-{
-    const struct cuda_driver *api = &m->client->dev->api;
-    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
-    void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
-    CUmodule loaded;
-    CUresult r = api->cuLibraryLoadData(&m->handle, image, options, values, 2, NULL, NULL, 0);
-    if (r == CUDA_SUCCESS && kind == WIRE_IMAGE_KIND_PTX) {
-        r = api->cuLibraryGetModule(&loaded, m->handle);
-        if (r != CUDA_SUCCESS)
-            (void)api->cuLibraryUnload(m->handle);
-    }
-    return r;
-}
-
-static CUresult load_image(struct dev_module *m, const void *bytes, size_t size, uint32_t kind, char **log)
-{
-    char *errors = calloc(1, LOG_BYTES);
-    struct cuda_image image;
-    CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
-    if (r == CUDA_SUCCESS)
-        r = errors ? load(m, image.data, kind, errors) : CUDA_ERROR_OUT_OF_MEMORY;
-    cuda_image_close(&image);
-    if (errors && *errors) {
-        *log = errors;
-    } else {
-        free(errors);
-    }
-    return r;
-}
 
 int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
                      struct dev_module_info *info)
@@ -56,19 +22,20 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
     gm_list_init(&m->link);
     m->client = c;
     cuda_enter(c->dev);
-    CUresult r = load_image(m, image, size, kind, &info->log);
-    if (r != CUDA_SUCCESS) {
+    int result = cuda_library_open(c->dev, image, size, kind, &m->library, &info->log);
+    if (result != GM_CUDA_SUCCESS) {
         free(m);
-        if (cuda_is_fatal(r) && r != CUDA_ERROR_UNKNOWN)
-            cuda_die(c->dev, r);
-        return (int)r;
+        if (cuda_is_fatal((CUresult)result) && result != GM_CUDA_UNKNOWN)
+            cuda_die(c->dev, (CUresult)result);
+        return result;
     }
+    m->handle = m->library->handle;
     pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
     pthread_mutex_unlock(&c->modules_lock);
     dev_modinfo_init(&found);
     found.by_name = true;
-    int result = dev_modinfo_finish(&found, 0, 0, 0, 0, info);
+    result = dev_modinfo_finish(&found, 0, 0, 0, 0, info);
     if (result != 0) {
         cuda_module_unload(m);
         return result;
@@ -95,7 +62,8 @@ void cuda_module_unload(struct dev_module *m)
     pthread_mutex_lock(&c->modules_lock);
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
-    (void)c->dev->api.cuLibraryUnload(m->handle);
+    cuda_library_close(c->dev, m->library);
+    cuda_library_close(c->dev, m->former);
     free(m->listed);
     free(m->functions);
     free(m->globals);

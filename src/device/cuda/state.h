@@ -35,6 +35,9 @@ struct dev {
     pthread_cond_t work;
     struct gm_list active;  /* queues with marks that have not been seen to arrive */
     struct gm_list clients; /* changed by the main thread */
+
+    pthread_mutex_t libraries_lock;
+    struct gm_list libraries; /* those that clients share */
 };
 
 /* A range of a client's window that is mapped. */
@@ -68,6 +71,7 @@ struct dev_client {
 struct cuda_function {
     CUkernel handle;
     uint32_t param_bytes;
+    bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
 };
 
@@ -76,8 +80,10 @@ struct cuda_function {
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
-    CUlibrary handle;
-    CUkernel *listed; /* all kernels, once the client has asked for a list */
+    struct cuda_library *library; /* library.h */
+    struct cuda_library *former;  /* shared, until the client wanted to change something; or NULL */
+    CUlibrary handle;             /* of the library */
+    CUkernel *listed;             /* all kernels, once the client has asked for a list */
     uint32_t listed_count;
     struct cuda_function *functions;
     uint32_t functions_count;
@@ -146,7 +152,7 @@ int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_
 int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 /* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
-void cuda_function_dynamic(const struct dev *d, struct cuda_function *f, uint32_t bytes);
+void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes);
 
 /* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too many, or
  * one that a client may not give. */

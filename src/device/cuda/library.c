@@ -1,0 +1,190 @@
+#include "device/cuda/library.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "device/cuda/image.h"
+
+#define LOG_BYTES 16384u
+
+/* --- one library -------------------------------------------------------------------------------------------------- */
+
+/* PTX is compiled now, so that the program hears of its errors from the load. */
+static CUresult load_data(struct dev *d, const void *data, uint32_t kind, char *errors, CUlibrary *out)
+{
+    CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+    void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
+    CUmodule loaded;
+    CUresult r = d->api.cuLibraryLoadData(out, data, options, values, 2, NULL, NULL, 0);
+    if (r == CUDA_SUCCESS && kind == WIRE_IMAGE_KIND_PTX) {
+        r = d->api.cuLibraryGetModule(&loaded, *out);
+        if (r != CUDA_SUCCESS)
+            (void)d->api.cuLibraryUnload(*out);
+    }
+    return r;
+}
+
+static CUresult load_image(struct dev *d, const void *bytes, size_t size, uint32_t kind, CUlibrary *out, char **log)
+{
+    GM_AUTO_FREE char *errors = calloc(1, LOG_BYTES);
+    struct cuda_image image;
+    CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
+    if (r == CUDA_SUCCESS)
+        r = errors ? load_data(d, image.data, kind, errors, out) : CUDA_ERROR_OUT_OF_MEMORY;
+    cuda_image_close(&image);
+    *log = errors && *errors ? gm_take_ptr(errors) : NULL;
+    return r;
+}
+
+static int library_create(struct dev *d, const void *bytes, size_t size, uint32_t kind, struct cuda_library **out,
+                          char **log)
+{
+    struct cuda_library *l = calloc(1, sizeof(*l));
+    *out = NULL;
+    *log = NULL;
+    if (!l)
+        return GM_CUDA_OUT_OF_MEMORY;
+    gm_list_init(&l->link);
+    l->users = 1;
+    CUresult r = load_image(d, bytes, size, kind, &l->handle, log);
+    if (r != CUDA_SUCCESS) {
+        free(l);
+        return (int)r;
+    }
+    *out = l;
+    return GM_CUDA_SUCCESS;
+}
+
+/* --- sharing ------------------------------------------------------------------------------------------------------ */
+
+static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
+{
+    gm_list_for_each (l, &d->libraries, struct cuda_library, link)
+        if (l->size == like->size && l->kind == like->kind &&
+            memcmp(l->digest, like->digest, sizeof(l->digest)) == 0 && memcmp(l->bytes, like->bytes, l->size) == 0)
+            return l;
+    return NULL;
+}
+
+/* Keeps the image: another mapping of the same memory, for which the first need not stay. */
+static void share(struct dev *d, struct cuda_library *l, const struct cuda_library *like)
+{
+    void *again = mremap((void *)(uintptr_t)like->bytes, 0, like->size, MREMAP_MAYMOVE);
+    if (again == MAP_FAILED)
+        return;
+    l->bytes = again;
+    l->size = like->size;
+    l->kind = like->kind;
+    memcpy(l->digest, like->digest, sizeof(l->digest));
+    pthread_mutex_lock(&d->libraries_lock);
+    gm_list_append(&d->libraries, &l->link);
+    pthread_mutex_unlock(&d->libraries_lock);
+}
+
+static uint32_t capability(const struct dev *d)
+{
+    const int32_t *a = d->info.attributes;
+    return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
+                      a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+}
+
+int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
+                      char **log)
+{
+    struct cuda_library like = { .bytes = image, .size = size, .kind = kind };
+    *log = NULL;
+    if (kind != WIRE_IMAGE_KIND_CUBIN && kind != WIRE_IMAGE_KIND_FATBIN)
+        return library_create(d, image, size, kind, out, log);
+    XXH128_hash_t h = XXH3_128bits(image, size);
+    like.digest[0] = h.low64;
+    like.digest[1] = h.high64;
+    pthread_mutex_lock(&d->libraries_lock);
+    *out = find(d, &like);
+    if (*out)
+        (*out)->users++;
+    pthread_mutex_unlock(&d->libraries_lock);
+    if (*out)
+        return GM_CUDA_SUCCESS;
+    int r = library_create(d, image, size, kind, out, log);
+    if (r == GM_CUDA_SUCCESS && cuda_image_is_constant(image, size, kind, capability(d)))
+        share(d, *out, &like);
+    return r;
+}
+
+void cuda_library_close(struct dev *d, struct cuda_library *l)
+{
+    if (!l)
+        return;
+    pthread_mutex_lock(&d->libraries_lock);
+    bool last = --l->users == 0;
+    if (last)
+        gm_list_remove(&l->link);
+    pthread_mutex_unlock(&d->libraries_lock);
+    if (!last)
+        return;
+    (void)d->api.cuLibraryUnload(l->handle);
+    if (l->bytes)
+        munmap((void *)(uintptr_t)l->bytes, l->size);
+    free(l);
+}
+
+/* --- what a client changes ---------------------------------------------------------------------------------------- */
+
+bool cuda_library_raise_dynamic(struct dev *d, CUkernel kernel, uint32_t bytes)
+{
+    const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int now = 0;
+    pthread_mutex_lock(&d->libraries_lock); /* between looking and raising nobody else may raise it more */
+    CUresult r = d->api.cuKernelGetAttribute(&now, a, kernel, d->device);
+    if (r != CUDA_SUCCESS || now < 0 || (uint32_t)now < bytes)
+        r = d->api.cuKernelSetAttribute(a, (int)bytes, kernel, d->device);
+    pthread_mutex_unlock(&d->libraries_lock);
+    return r == CUDA_SUCCESS;
+}
+
+/* The kernel of the same name in another library, with what launches have asked of it. */
+static CUresult find_again(struct dev *d, CUlibrary in, const struct cuda_function *f, CUkernel *out)
+{
+    const char *name;
+    CUfunction loaded;
+    CUresult r = d->api.cuKernelGetName(&name, f->handle);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuLibraryGetKernel(out, in, name);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuKernelGetFunction(&loaded, *out);
+    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(d, *out, f->dynamic_max))
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS && f->non_portable)
+        r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, *out, d->device);
+    return r;
+}
+
+int cuda_library_own(struct dev_module *m)
+{
+    struct dev *d = m->client->dev;
+    struct cuda_library *l = m->library, *own;
+    char *log;
+    if (!cuda_library_is_shared(l))
+        return GM_CUDA_SUCCESS;
+    CUkernel *found = calloc(GM_MAX(m->functions_count, 1u), sizeof(*found));
+    if (!found)
+        return GM_CUDA_OUT_OF_MEMORY;
+    int r = library_create(d, l->bytes, l->size, l->kind, &own, &log);
+    free(log);
+    for (uint32_t i = 0; i < m->functions_count && r == GM_CUDA_SUCCESS; i++)
+        r = (int)find_again(d, own->handle, &m->functions[i], &found[i]);
+    if (r == GM_CUDA_SUCCESS) {
+        for (uint32_t i = 0; i < m->functions_count; i++)
+            m->functions[i].handle = found[i];
+        m->former = l; /* launches that wait name its kernels */
+        m->library = own;
+        m->handle = own->handle;
+    } else {
+        cuda_library_close(d, own);
+    }
+    free(found);
+    return r;
+}

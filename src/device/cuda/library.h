@@ -1,0 +1,43 @@
+/*
+ * Libraries of the driver, shared among clients. Programs of one user load the same images: PyTorch and its friends have
+ * hundreds, whose code would lie in the GPU's memory once for each client. An image in which nothing can be left behind (no
+ * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
+ * a limit only grows, and anything else gives the client a library of its own first.
+ *
+ * Threads: open and close on the main thread; own on the client's thread, while the module cannot go.
+ */
+#ifndef GMUX_DEVICE_CUDA_LIBRARY_H
+#define GMUX_DEVICE_CUDA_LIBRARY_H
+
+#include "device/cuda/state.h"
+
+struct cuda_library {
+    struct gm_list link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
+    unsigned users;
+    uint64_t digest[2]; /* xxhash: where to look; the bytes are compared */
+    /* constant */
+    CUlibrary handle;
+    const void *bytes; /* mapped as long as the library; NULL: not shared */
+    size_t size;
+    uint32_t kind;
+};
+
+/* The library of the image, which is a shared mapping: loaded, or one that is there. CUresult; with *log (malloc, or NULL) as the
+ * driver gave it. */
+int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
+                      char **log);
+/* NULL is accepted. */
+void cuda_library_close(struct dev *d, struct cuda_library *l);
+
+static inline bool cuda_library_is_shared(const struct cuda_library *l)
+{
+    return l->bytes != NULL;
+}
+
+/* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
+int cuda_library_own(struct dev_module *m);
+
+/* The kernel takes at least this much dynamic shared memory from now on. */
+bool cuda_library_raise_dynamic(struct dev *d, CUkernel kernel, uint32_t bytes);
+
+#endif

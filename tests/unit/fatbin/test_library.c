@@ -1,0 +1,172 @@
+/* Libraries that clients share, against a driver that only counts. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device/cuda/library.h"
+#include "files.h"
+#include "transport/memfd.h"
+
+TestSuite(library, .timeout = 60);
+
+/* A library is its number; a kernel the number of its library, of which each has one, "plain". */
+static unsigned loads, unloads;
+static int dynamic[16], non_portable[16];
+
+static CUresult load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
+                          CUlibraryOption *library_options, void **library_values, unsigned library_count)
+{
+    cr_assert_not_null(code);
+    *library = (CUlibrary)(uintptr_t)++loads;
+    return CUDA_SUCCESS;
+}
+
+static CUresult unload(CUlibrary library)
+{
+    unloads++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_kernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    *kernel = (CUkernel)(void *)library;
+    return strcmp(name, "plain") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult get_name(const char **name, CUkernel kernel)
+{
+    *name = "plain";
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_function(CUfunction *function, CUkernel kernel)
+{
+    *function = NULL;
+    return CUDA_SUCCESS;
+}
+
+static int *attribute(CUfunction_attribute a, CUkernel kernel)
+{
+    uintptr_t n = (uintptr_t)kernel;
+    cr_assert(n < 16);
+    return a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? &dynamic[n] : &non_portable[n];
+}
+
+static CUresult get_attribute(int *value, CUfunction_attribute a, CUkernel kernel, CUdevice device)
+{
+    *value = *attribute(a, kernel);
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_attribute(CUfunction_attribute a, int value, CUkernel kernel, CUdevice device)
+{
+    *attribute(a, kernel) = value;
+    return CUDA_SUCCESS;
+}
+
+static struct dev device = { .api = { .cuLibraryLoadData = load_data,
+                                      .cuLibraryUnload = unload,
+                                      .cuLibraryGetKernel = get_kernel,
+                                      .cuKernelGetName = get_name,
+                                      .cuKernelGetFunction = get_function,
+                                      .cuKernelGetAttribute = get_attribute,
+                                      .cuKernelSetAttribute = set_attribute },
+                             .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
+static struct dev_client client = { .dev = &device };
+
+static void setup(void)
+{
+    gm_list_init(&device.libraries);
+    device.info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
+}
+
+/* As a client's image comes: a mapping that ends with the load. `flip` changes a byte. */
+static struct cuda_library *load(const char *name, uint32_t kind, size_t flip)
+{
+    struct file f = file_read(name);
+    struct cuda_library *l;
+    char *log;
+    f.data[flip] ^= flip != 0;
+    int fd = tp_memfd_from_bytes("image", f.data, f.size);
+    void *image = tp_memfd_map(fd, f.size, false);
+    close(fd);
+    cr_assert_not_null(image);
+    cr_assert_eq(cuda_library_open(&device, image, f.size, kind, &l, &log), 0);
+    cr_assert_null(log);
+    munmap(image, f.size);
+    free(f.data);
+    return l;
+}
+
+Test(library, loaded_once, .init = setup)
+{
+    struct cuda_library *a = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
+    struct cuda_library *b = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
+    struct cuda_library *c = load("machine.fatbin", WIRE_IMAGE_KIND_FATBIN, 0);
+    struct cuda_library *e = load("machine.fatbin", WIRE_IMAGE_KIND_FATBIN, 0);
+    cr_assert(a == b && c == e && a != c);
+    cr_assert(cuda_library_is_shared(a));
+    cr_assert_eq(loads, 2);
+    cuda_library_close(&device, a);
+    cr_assert_eq(unloads, 0);
+    cuda_library_close(&device, b);
+    cr_assert_eq(unloads, 1);
+    a = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
+    cr_assert_eq(loads, 3, "the last user has gone, and the library with it");
+    cuda_library_close(&device, a);
+    cuda_library_close(&device, c);
+    cuda_library_close(&device, e);
+    cr_assert_eq(unloads, 3);
+    cr_assert(gm_list_empty(&device.libraries));
+}
+
+Test(library, not_shared, .init = setup)
+{
+    /* Variables; code for another GPU, so that what is compiled from PTX is not known; another byte in the code. */
+    cr_assert_neq(load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0), load("kernels.cubin", WIRE_IMAGE_KIND_CUBIN, 0));
+    cr_assert_neq(load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0), load("size.fatbin", WIRE_IMAGE_KIND_FATBIN, 0));
+    cr_assert_eq(loads, 4);
+    struct file f = file_read("plain.cubin");
+    uint64_t sections;
+    memcpy(&sections, f.data + 0x28, 8);
+    struct cuda_library *a = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
+    struct cuda_library *b = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, (size_t)sections - 8);
+    cr_assert_neq(a, b);
+    cr_assert(cuda_library_is_shared(a));
+}
+
+/* One client changes what belongs to all: it gets its own, and the other keeps what it has. */
+Test(library, of_its_own, .init = setup)
+{
+    struct dev_module m[2];
+    struct cuda_function f[2];
+    for (int i = 0; i < 2; i++) {
+        struct cuda_library *l = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
+        f[i] = (struct cuda_function) { .handle = (CUkernel)(void *)l->handle };
+        m[i] = (struct dev_module) {
+            .client = &client, .library = l, .handle = l->handle, .functions = &f[i], .functions_count = 1
+        };
+    }
+    cr_assert(cuda_library_raise_dynamic(&device, f[0].handle, 60000));
+    cr_assert(cuda_library_raise_dynamic(&device, f[1].handle, 50000));
+    cr_assert_eq(dynamic[1], 60000, "a limit only grows");
+    f[0].dynamic_max = 60000;
+    f[0].non_portable = true;
+    cr_assert_eq(cuda_library_own(&m[0]), 0);
+    cr_assert_eq(loads, 2);
+    cr_assert_not(cuda_library_is_shared(m[0].library));
+    cr_assert_neq(f[0].handle, f[1].handle);
+    cr_assert_eq(dynamic[2], 60000);
+    cr_assert_eq(non_portable[2], 1);
+    cr_assert_eq(non_portable[1], 0);
+    cr_assert_eq(cuda_library_own(&m[0]), 0);
+    cr_assert_eq(loads, 2, "once");
+    cr_assert_eq(m[1].handle, m[1].library->handle);
+    cuda_library_close(&device, m[1].library);
+    cr_assert_eq(unloads, 0, "launches that wait may name it");
+    cuda_library_close(&device, m[0].former);
+    cuda_library_close(&device, m[0].library);
+    cr_assert_eq(unloads, 2);
+}
