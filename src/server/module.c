@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/result.h"
+#include "server/image.h"
 #include "server/server.h"
 #include "transport/memfd.h"
 
@@ -28,7 +29,7 @@ struct srv_module {
     bool ready; /* the client knows it */
     uint32_t kind;
     uint64_t size;
-    int image;
+    struct srv_image *image;
     struct srv_allocation *globals; /* NULL if it has none */
     /* While loading. */
     uint64_t serial;
@@ -41,7 +42,7 @@ static void module_destroy(struct srv_module *m)
     gm_list_remove(&m->link);
     srv_charge_release(&m->count);
     srv_charge_release(&m->bytes);
-    gm_close(m->image);
+    srv_image_put(m->image);
     gm_close(m->info);
     free(m->log);
     free(m);
@@ -79,7 +80,7 @@ void srv_modules_replay(struct srv_session *c)
         if (m->state != MODULE_LOADED && m->state != MODULE_PLACED)
             continue;
         struct wire_enc e = encode_load(m);
-        srv_executor_repeat(x, c, &e, &m->image, 1);
+        srv_executor_repeat(x, c, &e, &m->image->fd, 1);
         if (m->state == MODULE_PLACED) { /* memory holds what the program made of it */
             e = encode_place(m, false);
             srv_executor_repeat(x, c, &e, NULL, 0);
@@ -204,7 +205,6 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
         return NULL;
     gm_list_init(&m->link);
     m->session = c;
-    m->image = -1;
     m->info = -1;
     m->kind = w->kind;
     m->size = w->size;
@@ -236,10 +236,14 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
         answer_load(c, p->header.serial, result, NULL);
         return NULL;
     }
-    m->image = tp_packet_take_fd(p, 0);
     m->serial = p->header.serial;
+    m->image = srv_image_get(&c->server->images, tp_packet_take_fd(p, 0), w.size);
+    if (!m->image) {
+        finish_load(m, GM_CUDA_OUT_OF_MEMORY);
+        return NULL;
+    }
     struct wire_enc e = encode_load(m);
-    srv_executor_ask(&c->server->executor, c, &e, &m->image, 1, on_loaded, m);
+    srv_executor_ask(&c->server->executor, c, &e, &m->image->fd, 1, on_loaded, m);
     return NULL;
 }
 

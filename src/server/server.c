@@ -118,6 +118,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->limits = (struct srv_limits) { .share_pct = 100, .memory = UINT64_MAX };
     gm_list_init(&s->objects);
     gm_list_init(&s->sessions);
+    gm_list_init(&s->images);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     limit_descriptors(s);

@@ -34,14 +34,14 @@
 #define SRV_WINDOWS_SHARE 16u /* a new window is at most this part of what is left */
 
 #define SRV_CLIENTS_MAX     512u
-#define SRV_CONTEXTS_MAX    64u /* of one session, as are the following */
-#define SRV_MODULES_MAX     1024u
+#define SRV_CONTEXTS_MAX    64u   /* of one session, as are the following */
+#define SRV_MODULES_MAX     8192u /* PyTorch and its libraries are more than a thousand */
 #define SRV_ALLOCATIONS_MAX 65536u
 #define SRV_MAPPINGS_MAX    16384u
 #define SRV_OBJECTS_MAX     16384u
 #define SRV_NAMES_MAX       16384u
 #define SRV_WINDOWS_MAX     8u /* the one it has and those it could not use */
-#define SRV_IMAGE_BYTES_MAX (1u << 30)
+#define SRV_IMAGE_BYTES_MAX (8ull << 30)
 #define SRV_PENDING_MAX     32u /* requests in the works before the session is not read any more */
 #define SRV_CUDA_VERSION    13000u
 
@@ -140,6 +140,7 @@ struct srv_server {
     struct srv_ranges windows;
     struct gm_list objects;
     struct gm_list sessions;
+    struct gm_list images; /* image.h */
     unsigned sessions_count;
     unsigned sessions_max;
     unsigned contexts_count;
