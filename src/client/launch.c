@@ -3,20 +3,11 @@
  * layout that came with the module. What CUDA checks at the call is checked here; what it finds out later arrives as
  * the session's error.
  */
+#include "client/launch.h"
+
 #include <string.h>
 
-#include "client/context.h"
 #include "client/gen/api.h"
-#include "client/module.h"
-
-/* Attributes, if any, then parameters. */
-struct launch {
-    struct wire_rec_launch record;
-    uint8_t params[WIRE_REC_LAUNCH_PARAMS_MAX];
-};
-_Static_assert(offsetof(struct launch, params) == sizeof(struct wire_rec_launch), "parameters follow the record");
-_Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX <= WIRE_REC_LAUNCH_PARAMS_MAX,
-               "both fit");
 
 static inline int32_t attribute(CUdevice_attribute a)
 {
@@ -91,8 +82,28 @@ static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-/* `l->record` has the dimensions. */
-static int launch(struct launch *l, const void *function, CUstream stream, void **params, void **extra)
+int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **params, void **extra)
+{
+    const struct rt_entry *e = f->entry;
+    size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
+    int r = check_shape(f, &l->record);
+    if (GM_UNLIKELY(r))
+        return r;
+    if (GM_UNLIKELY(extra != NULL))
+        r = params ? CUDA_ERROR_INVALID_VALUE : take_packed(e, extra, l->params + before);
+    else
+        r = pack_params(e, params, l->params + before);
+    if (GM_UNLIKELY(r))
+        return r;
+    l->record.head.op = WIRE_OP_LAUNCH;
+    l->record.head.size = (uint32_t)(sizeof(l->record) + before) + e->param_bytes;
+    l->record.module = f->module->number;
+    l->record.function = e->index;
+    return CUDA_SUCCESS;
+}
+
+/* `l->record` has dimensions and attributes. */
+static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params, void **extra)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -105,32 +116,22 @@ static int launch(struct launch *l, const void *function, CUstream stream, void 
     r = rt_stream_resolve(c, stream, &st);
     if (GM_UNLIKELY(r))
         return r;
-    if (GM_UNLIKELY(rt_session_generation(rt_session) != rt_lookup_generation) && (r = rt_lookup_resume()) != 0)
+    r = rt_launch_ready();
+    if (GM_UNLIKELY(r))
         return r;
     if (GM_UNLIKELY(f->context && f->context != st->context))
         return CUDA_ERROR_INVALID_HANDLE;
-    r = check_shape(f, &l->record);
+    r = rt_launch_prepare(l, f, params, extra);
     if (GM_UNLIKELY(r))
         return r;
-    const struct rt_entry *e = f->entry;
-    size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
-    if (GM_UNLIKELY(extra != NULL))
-        r = params ? CUDA_ERROR_INVALID_VALUE : take_packed(e, extra, l->params + before);
-    else
-        r = pack_params(e, params, l->params + before);
-    if (GM_UNLIKELY(r))
-        return r;
-    l->record.head.op = WIRE_OP_LAUNCH;
-    l->record.module = f->module->number;
-    l->record.function = e->index;
-    return rt_queue_submit(st, &l->record.head, sizeof(l->record) + before + e->param_bytes, NULL, 0);
+    return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);
 }
 
 CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                            unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                            unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-    struct launch l;
+    struct rt_launch l;
     l.record.grid_x = gridDimX;
     l.record.grid_y = gridDimY;
     l.record.grid_z = gridDimZ;
@@ -177,14 +178,13 @@ bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
     return attribute_use(a) == ATTRIBUTE_MATTERS;
 }
 
-/* Those that matter go before the parameters. CUresult. */
-static int take_attributes(const CUlaunchConfig *config, struct launch *l)
+int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count)
 {
     l->record.attributes = 0;
-    if (config->numAttrs && !config->attrs)
+    if (count && !attributes)
         return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        const CUlaunchAttribute *a = &config->attrs[i];
+    for (unsigned i = 0; i < count; i++) {
+        const CUlaunchAttribute *a = &attributes[i];
         enum attribute_use use = attribute_use(a);
         if (use == ATTRIBUTE_REFUSED || (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart))
             return CUDA_ERROR_NOT_SUPPORTED;
@@ -199,12 +199,12 @@ static int take_attributes(const CUlaunchConfig *config, struct launch *l)
 
 static int launch_config(const CUlaunchConfig *config, const void *f, void **params, void **extra)
 {
-    struct launch l;
+    struct rt_launch l;
     struct rt_context *c;
     int r = rt_enter(&c);
     if (r)
         return r;
-    r = take_attributes(config, &l);
+    r = rt_launch_take_attributes(&l, config->attrs, config->numAttrs);
     if (r)
         return r;
     l.record.grid_x = config->gridDimX;

@@ -1,0 +1,34 @@
+/*
+ * Launches, made in two steps: the record is prepared from what the program says, then goes into the ring, or into a
+ * graph, which keeps it.
+ */
+#ifndef GMUX_CLIENT_LAUNCH_H
+#define GMUX_CLIENT_LAUNCH_H
+
+#include "client/module.h"
+
+/* A launch record with room for the most there can be: attributes, if any, then parameters. */
+struct rt_launch {
+    struct wire_rec_launch record;
+    uint8_t params[WIRE_REC_LAUNCH_PARAMS_MAX];
+};
+_Static_assert(offsetof(struct rt_launch, params) == sizeof(struct wire_rec_launch), "parameters follow the record");
+_Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX <= WIRE_REC_LAUNCH_PARAMS_MAX,
+               "both fit");
+
+/* The first step of the first: puts those that matter into the record. CUDA_ERROR_NOT_SUPPORTED for what changes what a
+ * kernel computes and cannot be honoured. CUresult. */
+int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count);
+
+/* Makes the record of a launch whose dimensions and attributes stand in it already (record.attributes may be 0): checks
+ * them, packs the parameters (`params` or `extra`, as cuLaunchKernel has them), fills in head.op and head.size. No lock,
+ * nothing kept. CUresult. */
+int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **params, void **extra);
+
+/* Before launch records go into the ring: an executor that has taken over learns which functions there are. CUresult. */
+static inline int rt_launch_ready(void)
+{
+    return GM_LIKELY(rt_session_generation(rt_session) == rt_lookup_generation) ? CUDA_SUCCESS : rt_lookup_resume();
+}
+
+#endif
