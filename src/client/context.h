@@ -17,6 +17,7 @@
 
 struct rt_stream;
 struct rt_local;
+struct rt_stream_capture;
 
 struct rt_context {
     struct rt_object object;
@@ -55,7 +56,8 @@ struct rt_stream {
     unsigned flags;
     int priority;
     uint64_t id;
-    uint64_t legacy_seen; /* ring lock: how far into the legacy stream this one has waited */
+    _Atomic(struct rt_stream_capture *) capture; /* NULL: it does not capture; capture.h */
+    uint64_t legacy_seen;                        /* ring lock: how far into the legacy stream this one has waited */
 };
 
 extern struct rt_table rt_contexts;
@@ -153,7 +155,8 @@ int rt_stream_query(struct rt_stream *st);
 
 /* --- putting records into the ring -------------------------------------------------------------------------------- */
 
-/* Takes the ring lock and emits the waits that the stream's role asks for. On failure the lock is not held. CUresult.
+/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: whoever can be captured has looked before.
+ * Takes the ring lock and emits the waits that the stream's role asks for. On failure the lock is not held. CUresult.
  * Then any number of rt_queue_put(), then rt_queue_end(). */
 int rt_queue_begin(struct rt_stream *st);
 /* Appends one record: fills in size, stream and sequence number (also to *seq unless NULL). `head->op` is set by the
@@ -161,7 +164,10 @@ int rt_queue_begin(struct rt_stream *st);
 int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail, size_t tail_size,
                  uint64_t *seq);
 void rt_queue_end(void);
-/* The three in one. */
+/* Records made beforehand, `bytes` long with each padded to 8 bytes: as so many rt_queue_put(), at the price of one.
+ * head.op and head.size are set. */
+int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes);
+/* Begin, put, end. */
 int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
                     size_t tail_size);
 /* Between begin and end: makes `st` go on when lane `other` has completed `seq`. */

@@ -2,6 +2,7 @@
  * cuCtx*: created contexts, the thread's stack of them, and what a context can be asked.
  */
 #include "client/attach.h"
+#include "client/capture.h"
 #include "client/context.h"
 #include "client/gen/api.h"
 #include "client/pool.h"
@@ -198,6 +199,7 @@ CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
 {
     struct rt_context *c;
     int r = subject(ctx, &c);
+    r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
         rt_pools_synchronized();
@@ -208,6 +210,7 @@ CUresult rt_cuCtxSynchronize(void)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
+    r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
         rt_pools_synchronized();

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "client/capture.h"
 #include "client/memory.h"
 #include "client/staging.h"
 
@@ -50,10 +51,23 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
     return CUDA_SUCCESS;
 }
 
-static int copy_by_record(struct rt_stream *st, const struct rt_box *b, uint64_t dst, uint64_t src)
+int rt_copy_plan(const struct rt_box *b, struct rt_copy_plan *out)
 {
-    struct wire_rec_copy r = {
-        .head.op = WIRE_OP_COPY,
+    struct place dst, src;
+    *out = (struct rt_copy_plan) { 0 };
+    if (b->width == 0 || b->height == 0 || b->depth == 0)
+        return CUDA_SUCCESS;
+    int r = locate(b, &b->dst, &dst);
+    r = r ? r : locate(b, &b->src, &src);
+    if (r == CUDA_SUCCESS)
+        *out = (struct rt_copy_plan) { dst.in_window, src.in_window, dst.window, src.window };
+    return r;
+}
+
+void rt_copy_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy *out)
+{
+    *out = (struct wire_rec_copy) {
+        .head = { .op = WIRE_OP_COPY, .size = sizeof(*out) },
         .dst = dst,
         .src = src,
         .width = b->width,
@@ -64,6 +78,12 @@ static int copy_by_record(struct rt_stream *st, const struct rt_box *b, uint64_t
         .src_pitch = b->src.pitch,
         .src_slice = b->src.slice,
     };
+}
+
+static int copy_by_record(struct rt_stream *st, const struct rt_box *b, uint64_t dst, uint64_t src)
+{
+    struct wire_rec_copy r;
+    rt_copy_record(b, dst, src, &r);
     return rt_queue_submit(st, &r.head, sizeof(r), NULL, 0);
 }
 
@@ -100,12 +120,15 @@ static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct
 int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
     struct place dst, src;
-    if (b->width == 0 || b->height == 0 || b->depth == 0)
-        return CUDA_SUCCESS;
-    int r = locate(b, &b->dst, &dst);
+    int r = rt_capture_check(st, synchronous);
+    if (r || b->width == 0 || b->height == 0 || b->depth == 0)
+        return r;
+    r = locate(b, &b->dst, &dst);
     r = r ? r : locate(b, &b->src, &src);
     if (r)
         return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_copy(st, b);
     bool in_window = dst.in_window && src.in_window;
     if (dst.apart != src.apart)
         return copy_apart(st, b, &dst, &src, synchronous);

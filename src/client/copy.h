@@ -26,6 +26,19 @@ struct rt_box {
     uint64_t depth;
 };
 
+/* A copy as cuMemcpy3D has it. CUresult. */
+int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out);
+
+/* Which sides the device can reach, and where it sees them. */
+struct rt_copy_plan {
+    bool dst_in_window, src_in_window;
+    uint64_t dst, src;
+};
+/* CUresult. An empty box is fine and reaches nothing. */
+int rt_copy_plan(const struct rt_box *box, struct rt_copy_plan *out);
+/* The record of a copy between two places in the window, with pitches and slices as the box has them. */
+void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy *out);
+
 /* `synchronous`: as the cuMemcpy* without Async; then `st` is the default stream. CUresult. */
 int rt_copy(struct rt_stream *st, const struct rt_box *box, bool synchronous);
 

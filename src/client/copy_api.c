@@ -167,11 +167,11 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
     return copy_box(&box, &dst, &src, stream, synchronous);
 }
 
-static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
+int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
 {
-    if (!p || p->srcLOD || p->dstLOD)
+    if (p->srcLOD || p->dstLOD)
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
+    *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
     const struct side_spec dst = { .type = p->dstMemoryType,
                                    .host = p->dstHost,
                                    .device = p->dstDevice,
@@ -188,7 +188,19 @@ static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
                                    .z = p->srcZ,
                                    .pitch = p->srcPitch,
                                    .height = p->srcHeight };
-    return copy_box(&box, &dst, &src, stream, synchronous);
+    int r = make_side(&dst, out, &out->dst);
+    return r ? r : make_side(&src, out, &out->src);
+}
+
+static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    struct rt_box box;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = enter(stream, &st);
+    r = r ? r : rt_copy_describe(p, &box);
+    return r ? r : rt_copy(st, &box, synchronous);
 }
 
 CUresult rt_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)

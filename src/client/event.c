@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/attach.h"
+#include "client/capture.h"
 #include "client/gen/api.h"
 #include "client/ipc.h"
 #include "client/pool.h"
@@ -25,6 +26,7 @@ struct rt_event {
     bool recorded;
     uint32_t number;
     uint64_t seq;
+    _Atomic(struct rt_event_capture *) capture; /* graph lock; seen without */
 };
 
 /* A slot nobody has, but whose last stamp may be under way. */
@@ -73,8 +75,58 @@ static void slot_give(uint32_t slot, uint32_t number, uint64_t seq)
     pthread_mutex_unlock(&slot_lock);
 }
 
+/* A recording elsewhere, or the event's end, makes it forget a capture. */
+static void forget_capture(struct rt_event *e)
+{
+    if (GM_LIKELY(!atomic_load_explicit(&e->capture, memory_order_relaxed)))
+        return;
+    rt_graph_lock();
+    free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
+    rt_graph_unlock();
+}
+
+bool rt_event_exists(CUevent handle)
+{
+    return rt_object_find(&events, handle) != NULL;
+}
+
+bool rt_event_shared(CUevent handle)
+{
+    const struct rt_event *e = rt_object_find(&events, handle);
+    return e && e->signal.page;
+}
+
+bool rt_event_captured(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e && atomic_load_explicit(&e->capture, memory_order_relaxed) != NULL;
+}
+
+const struct rt_event_capture *rt_event_capture(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e ? atomic_load_explicit(&e->capture, memory_order_relaxed) : NULL;
+}
+
+int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, size_t count)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    struct rt_event_capture *c = malloc(sizeof(*c) + count * sizeof(*nodes));
+    if (!e || !c) {
+        free(c);
+        return e ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_HANDLE;
+    }
+    c->id = id;
+    c->count = count;
+    if (count)
+        memcpy(c->nodes, nodes, count * sizeof(*nodes));
+    free(atomic_exchange_explicit(&e->capture, c, memory_order_relaxed));
+    return CUDA_SUCCESS;
+}
+
 static void event_destroy(struct rt_event *e)
 {
+    forget_capture(e);
     if (e->slot != NO_SLOT)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
     if (e->signal.page)
@@ -194,14 +246,12 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
     return rt_cuEventDestroy_v2(hEvent);
 }
 
-static int record(struct rt_event *e, struct rt_stream *st)
+/* Between rt_queue_begin() and rt_queue_end(). */
+static int put(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
     uint32_t mark;
-    int r = e->signal.page ? rt_signal_prepare(&e->signal, st->number) : CUDA_SUCCESS;
-    r = r ? r : rt_queue_begin(st);
-    if (r)
-        return r;
+    int r = CUDA_SUCCESS;
     uint32_t number = st->number;
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
@@ -220,6 +270,26 @@ static int record(struct rt_event *e, struct rt_stream *st)
         e->seq = seq;
         pthread_mutex_unlock(&point_lock);
     }
+    return r;
+}
+
+int rt_event_put(CUevent handle, struct rt_stream *st)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e || e->signal.page)
+        return CUDA_ERROR_INVALID_HANDLE;
+    free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
+    return put(e, st);
+}
+
+static int record(struct rt_event *e, struct rt_stream *st)
+{
+    forget_capture(e);
+    int r = e->signal.page ? rt_signal_prepare(&e->signal, st->number) : CUDA_SUCCESS;
+    r = r ? r : rt_queue_begin(st);
+    if (r)
+        return r;
+    r = put(e, st);
     rt_queue_end();
     return r;
 }
@@ -239,7 +309,9 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
         return r;
     if (st->context != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    return record(e, st);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
+    return flags ? CUDA_ERROR_INVALID_VALUE : record(e, st);
 }
 
 CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -253,6 +325,8 @@ CUresult rt_cuEventQuery(CUevent hEvent)
     struct rt_context *c;
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
+    r = r ? r : rt_capture_event_used(hEvent);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     struct point p = event_point(e);
@@ -267,6 +341,8 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     struct rt_context *c;
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
+    r = r ? r : rt_capture_event_used(hEvent);
+    r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
     struct tp_wait_policy policy = c->wait;
@@ -288,6 +364,8 @@ static int event_time(CUevent handle, uint64_t *ns)
     struct rt_event *e = rt_object_find(&events, handle);
     if (!e || e->slot == NO_SLOT)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (rt_event_captured(handle))
+        return CUDA_ERROR_CAPTURED_EVENT;
     struct point p = event_point(e);
     if (!p.recorded)
         return CUDA_ERROR_INVALID_HANDLE;

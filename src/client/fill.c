@@ -1,50 +1,53 @@
 /*
  * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the host's, as CUDA's do.
  */
-#include "client/context.h"
+#include "client/fill.h"
+
+#include "client/capture.h"
 #include "client/gen/api.h"
-#include "client/memory.h"
 
-struct fill {
-    CUdeviceptr dst;
-    uint64_t pitch; /* bytes; of no account with one row */
-    uint32_t value;
-    uint32_t element;
-    uint64_t width; /* elements */
-    uint64_t height;
-};
+int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out, struct rt_range *range)
+{
+    struct rt_range found;
+    uint64_t row, size, dst;
+    *out = (struct wire_rec_fill) { .head = { .op = WIRE_OP_FILL, .size = sizeof(*out) } };
+    if (f->width == 0 || f->height == 0)
+        return CUDA_SUCCESS;
+    if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
+        __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
+        f->dst % f->element || (f->height > 1 && f->pitch % f->element) ||
+        !rt_memory_device_range(f->dst, size, range ? range : &found, &dst))
+        return CUDA_ERROR_INVALID_VALUE;
+    out->dst = dst;
+    out->pitch = f->height > 1 ? f->pitch : row;
+    out->width = f->width;
+    out->height = f->height;
+    out->value = f->value;
+    out->element_size = f->element;
+    return CUDA_SUCCESS;
+}
 
-static int fill(const struct fill *f, CUstream stream, bool synchronous)
+static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
 {
     struct rt_context *c;
     struct rt_stream *st;
     struct rt_range range;
-    uint64_t row, size, dst;
+    struct wire_rec_fill record;
     int r = rt_enter(&c);
     r = r ? r : rt_stream_resolve(c, stream, &st);
-    if (r || f->width == 0 || f->height == 0)
+    r = r ? r : rt_capture_check(st, synchronous);
+    r = r ? r : rt_fill_prepare(f, &record, &range);
+    if (r || record.width == 0)
         return r;
-    if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
-        __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
-        f->dst % f->element || (f->height > 1 && f->pitch % f->element) ||
-        !rt_memory_device_range(f->dst, size, &range, &dst))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct wire_rec_fill rec = {
-        .head.op = WIRE_OP_FILL,
-        .dst = dst,
-        .pitch = f->height > 1 ? f->pitch : row,
-        .width = f->width,
-        .height = f->height,
-        .value = f->value,
-        .element_size = f->element,
-    };
-    r = rt_queue_submit(st, &rec.head, sizeof(rec), NULL, 0);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_fill(st, f);
+    r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
     return r || !synchronous || rt_memory_is_device(&range) ? r : rt_stream_wait(st);
 }
 
 static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream, bool synchronous)
 {
-    return fill(&(struct fill) { .dst = dst, .value = value, .element = element, .width = n, .height = 1 }, stream,
+    return fill(&(struct rt_fill) { .dst = dst, .value = value, .element = element, .width = n, .height = 1 }, stream,
                 synchronous);
 }
 
@@ -52,7 +55,7 @@ static int fill_2d(CUdeviceptr dst, size_t pitch, uint32_t value, uint32_t eleme
                    CUstream stream, bool synchronous)
 {
     return fill(
-        &(struct fill) {
+        &(struct rt_fill) {
             .dst = dst, .pitch = pitch, .value = value, .element = element, .width = width, .height = height },
         stream, synchronous);
 }

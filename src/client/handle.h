@@ -22,6 +22,10 @@ enum rt_kind {
     RT_KIND_LIBRARY = 0x16,
     RT_KIND_POOL = 0x21,
     RT_KIND_PHYSICAL = 0x22,
+    RT_KIND_GRAPH = 0x31,
+    RT_KIND_NODE = 0x32,
+    RT_KIND_EXEC = 0x33,
+    RT_KIND_USER_OBJECT = 0x34,
 };
 
 #define RT_CHUNK_SHIFT 7u

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/capture.h"
 #include "client/gen/api.h"
 
 #define LOOK_MIN_NS 10000L
@@ -116,33 +117,48 @@ static int start_thread(void)
     return started ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-static int add(struct rt_stream *st, const struct call *wanted)
+int rt_hostfunc_ready(void)
+{
+    pthread_mutex_lock(&lock);
+    int r = start_thread();
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* Between rt_queue_begin() and rt_queue_end(). */
+static int put(struct rt_stream *st, const struct call *wanted)
 {
     struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
     struct call *call = malloc(sizeof(*call));
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = *wanted;
-
-    pthread_mutex_lock(&lock);
-    int r = start_thread();
-    pthread_mutex_unlock(&lock);
-    r = r ? r : rt_queue_begin(st);
+    int r = rt_queue_put(st, &gate.head, sizeof(gate), NULL, 0, &call->seq);
     if (r) {
         free(call);
         return r;
     }
-    r = rt_queue_put(st, &gate.head, sizeof(gate), NULL, 0, &call->seq);
-    if (r == CUDA_SUCCESS) {
-        call->number = st->number;
-        pthread_mutex_lock(&lock);
-        gm_list_append(&calls, &call->link);
-        looked_at += call->ready != NULL;
-        pthread_cond_signal(&more);
-        pthread_mutex_unlock(&lock);
-    } else {
-        free(call);
-    }
+    call->number = st->number;
+    pthread_mutex_lock(&lock);
+    gm_list_append(&calls, &call->link);
+    looked_at += call->ready != NULL;
+    pthread_cond_signal(&more);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+int rt_hostfunc_put(struct rt_stream *st, CUhostFn fn, void *arg)
+{
+    return put(st, &(struct call) { .fn = fn, .arg = arg });
+}
+
+static int add(struct rt_stream *st, const struct call *wanted)
+{
+    int r = rt_hostfunc_ready();
+    r = r ? r : rt_queue_begin(st);
+    if (r)
+        return r;
+    r = put(st, wanted);
     rt_queue_end();
     return r;
 }
@@ -167,5 +183,7 @@ CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
     if (!fn)
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_stream_resolve(c, hStream, &st);
+    if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_host(st, fn, userData);
     return r ? r : rt_hostfunc_add(st, fn, NULL, hStream, userData);
 }

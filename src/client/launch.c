@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "client/capture.h"
 #include "client/gen/api.h"
 
 static inline int32_t attribute(CUdevice_attribute a)
@@ -102,8 +103,9 @@ int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **p
     return CUDA_SUCCESS;
 }
 
-/* `l->record` has dimensions and attributes. */
-static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params, void **extra)
+/* `l->record` has dimensions and attributes, which stand in `config`, too, unless that is NULL. */
+static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params, void **extra,
+                  const CUlaunchConfig *config)
 {
     struct rt_context *c;
     struct rt_stream *st;
@@ -124,6 +126,8 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     r = rt_launch_prepare(l, f, params, extra);
     if (GM_UNLIKELY(r))
         return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
     return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);
 }
 
@@ -140,7 +144,7 @@ CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
     l.record.block_z = blockDimZ;
     l.record.shared_bytes = sharedMemBytes;
     l.record.attributes = 0;
-    return launch(&l, f, hStream, kernelParams, extra);
+    return launch(&l, f, hStream, kernelParams, extra, NULL);
 }
 
 enum attribute_use {
@@ -214,7 +218,7 @@ static int launch_config(const CUlaunchConfig *config, const void *f, void **par
     l.record.block_y = config->blockDimY;
     l.record.block_z = config->blockDimZ;
     l.record.shared_bytes = config->sharedMemBytes;
-    return launch(&l, f, config->hStream, params, extra);
+    return launch(&l, f, config->hStream, params, extra, config);
 }
 
 CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "client/capture.h"
 #include "client/gen/api.h"
 
 #define PITCH_ALIGN 512u
@@ -67,8 +68,11 @@ static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, un
     uint32_t from = kind == RT_MEMORY_DEVICE ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
     if (size == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_capture_unsafe();
+    if (r)
+        return r;
     (void)rt_memory_reap(false);
-    int r = rt_request_alloc(rt_session, size, 0, from, &address);
+    r = rt_request_alloc(rt_session, size, 0, from, &address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
         r = rt_request_alloc(rt_session, size, 0, from, &address);
     if (r)
@@ -90,9 +94,12 @@ static int release(uint64_t address, unsigned accept)
     struct rt_range range;
     if (address == 0)
         return CUDA_SUCCESS;
+    int r = rt_capture_unsafe();
+    if (r)
+        return r;
     if (!rt_memory_remove(address, accept, &range))
         return CUDA_ERROR_INVALID_VALUE;
-    int r = rt_session_wait_all(rt_session);
+    r = rt_session_wait_all(rt_session);
     if (r)
         return r;
     if (!range.block)

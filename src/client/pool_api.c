@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "client/capture.h"
 #include "client/gen/api.h"
 #include "client/memory.h"
 
@@ -17,6 +18,8 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
     struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE, .context = c };
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_refuse(st);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true)) /* what others hold unused may be room enough */
         r = rt_pool_alloc(p, st, size, &range.base, &range.block);

@@ -3,7 +3,7 @@
  * every stream's records in the order of their numbers. The lock is the only thing a launch shares with other threads;
  * it is held for a copy of some hundred bytes, unless the ring is full.
  */
-#include "client/context.h"
+#include "client/capture.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,6 +42,42 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     }
     if (seq)
         *seq = next;
+    return CUDA_SUCCESS;
+}
+
+/* At most so many bytes are written at once, so that the device begins while the rest is written. */
+#define RUN_BYTES (32u << 10)
+
+int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
+{
+    struct rt_session *s = rt_session;
+    uint32_t number = st->number;
+    if (GM_UNLIKELY(number >= TP_STREAMS))
+        return CUDA_ERROR_INVALID_HANDLE;
+    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed);
+    uint8_t *at = records, *end = at + bytes;
+    if (at < end && st->role == RT_ROLE_BLOCKING) {
+        st->context->dirty[number / 64] |= 1ull << number % 64;
+        st->context->dirty_any = true;
+    }
+    while (at < end) {
+        struct wire_record *first = (struct wire_record *)(void *)at;
+        uint8_t *from = at;
+        for (size_t size = 0; at < end; at += size) {
+            struct wire_record *head = (struct wire_record *)(void *)at;
+            size = (head->size + 7u) & ~(size_t)7;
+            if (at != from && (size_t)(at - from) + size > RUN_BYTES)
+                break;
+            head->flags = 0;
+            head->stream = number;
+            head->reserved = 0;
+            head->seq = ++next;
+        }
+        int r = tp_ring_write(&s->ring, first, (size_t)(at - from), NULL, 0, &s->patient);
+        if (GM_UNLIKELY(r != 0))
+            return ring_result(r);
+        atomic_store_explicit(&s->lanes[number].issued, next, memory_order_release);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -88,6 +124,8 @@ static int order_after_blocking(struct rt_stream *legacy)
 int rt_queue_begin(struct rt_stream *st)
 {
     int r = CUDA_SUCCESS;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_refuse(st);
     pthread_mutex_lock(&rt_session->ring_lock);
     if (st->role == RT_ROLE_BLOCKING)
         r = order_after_legacy(st);
@@ -204,6 +242,8 @@ void rt_stream_destroy(struct rt_stream *st)
     struct rt_session *s = rt_session;
     struct wire_rec_retire r = { .head.op = WIRE_OP_RETIRE };
 
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        rt_capture_stream_ends(st);
     pthread_mutex_lock(&s->ring_lock);
     if (st->number < TP_STREAMS) {
         /* A stream that never had a record is unknown to the device: nothing to retire. */

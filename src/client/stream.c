@@ -3,6 +3,7 @@
  */
 #include "client/context.h"
 
+#include "client/capture.h"
 #include "client/event.h"
 #include "client/gen/api.h"
 #include "client/hostfunc.h"
@@ -169,6 +170,7 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    r = r ? r : rt_capture_check(st, true);
     r = r ? r : rt_stream_wait(st);
     if (r == CUDA_SUCCESS)
         rt_pools_synchronized();
@@ -180,6 +182,8 @@ CUresult rt_cuStreamQuery(CUstream hStream)
     struct rt_context *c;
     struct rt_stream *st;
     int r = rt_enter_stream(hStream, &c, &st);
+    if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
+        r = rt_capture_refuse(st);
     return r ? r : rt_stream_query(st);
 }
 
@@ -193,6 +197,10 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (r)
         return r;
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
+        return rt_capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
+    if (Flags) /* external to what? */
         return CUDA_ERROR_INVALID_VALUE;
     bool foreign = false;
     r = rt_event_wait_foreign(hEvent, st, &foreign);

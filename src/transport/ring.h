@@ -39,7 +39,8 @@ void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, voi
 void tp_ring_init_consumer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size);
 
 /* Producer: appends a record of two parts (the second may be empty), publishes it and wakes the consumer if it
- * sleeps. head->size must be set to the sum. Waits for room by `policy`. 0, or what the watchdog returned;
+ * sleeps. head->size must be set to the sum; or the first part is several whole records, padded, and no longer than half
+ * the ring. Waits for room by `policy`. 0, or what the watchdog returned;
  * -EBADMSG if the consumer's index is impossible. */
 GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head_size, const void *tail,
                                 size_t tail_size, const struct tp_wait_policy *policy);
