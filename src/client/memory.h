@@ -75,6 +75,9 @@ bool rt_memory_reap(bool all);
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
 int rt_register_undo(const struct rt_range *r);
 
+/* CUmemAllocationHandleType bits that the memory was made with. */
+unsigned long long rt_physical_handle_types(const struct rt_physical *p);
+
 /* Lets go of what another process shared; it is no longer in the map. */
 void rt_ipc_forget(const struct rt_range *r);
 

@@ -1,0 +1,329 @@
+/* Virtual memory management: addresses, memory, and one at the other. */
+#include "peer.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct peer peers[3];
+
+static const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                           .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+static const CUmemAccessDesc both = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+                                      .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+static size_t unit(void)
+{
+    size_t size = 0;
+    OK(cuMemGetAllocationGranularity(&size, &plain, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    TRUE(size && (size & (size - 1)) == 0);
+    return size;
+}
+
+static unsigned byte_at(CUdeviceptr pointer)
+{
+    unsigned char byte = 0;
+    OK(cuMemcpyDtoH(&byte, pointer, 1));
+    return byte;
+}
+
+static void supported(void)
+{
+    int value = 0;
+    OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+    EQ(value, 1);
+    OK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0));
+    EQ(value, 1);
+    EQ(unit(), 2 << 20);
+}
+
+static void from_the_beginning_to_the_end(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    unsigned long long access;
+    size_t size = 4 * unit();
+    OK(cuMemAddressReserve(&p, size, 0, 0, 0));
+    EQ(p % unit(), 0);
+    OK(cuMemCreate(&handle, size, &plain, 0));
+    OK(cuMemMap(p, size, 0, handle, 0));
+    OK(cuMemGetAccess(&access, &plain.location, p));
+    EQ(access, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    OK(cuMemSetAccess(p, size, &both, 1));
+    OK(cuMemGetAccess(&access, &plain.location, p + size - 1));
+    EQ(access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemRelease(handle)); /* the mapping keeps it */
+    OK(cuMemsetD8(p, 9, size));
+    EQ(byte_at(p), 9);
+    EQ(byte_at(p + size - 1), 9);
+    OK(cuMemUnmap(p, size));
+    TRUE(cuMemsetD8(p, 0, 1) != CUDA_SUCCESS);
+    OK(cuMemAddressFree(p, size));
+    IS(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* As expandable segments grow: pieces side by side, used as one. */
+static void side_by_side(void)
+{
+    enum { PIECES = 6 };
+    CUmemGenericAllocationHandle handle[PIECES];
+    CUdeviceptr p;
+    size_t one = unit();
+    static unsigned char bytes[100];
+    OK(cuMemAddressReserve(&p, 100 * one, 0, 0, 0));
+    for (unsigned i = 0; i < PIECES; i++) {
+        OK(cuMemCreate(&handle[i], one, &plain, 0));
+        OK(cuMemMap(p + i * one, one, 0, handle[i], 0));
+    }
+    OK(cuMemSetAccess(p, PIECES * one, &both, 1));
+    OK(cuMemsetD8(p, 1, PIECES * one));
+    memset(bytes, 2, sizeof(bytes));
+    OK(cuMemcpyHtoD(p + one - 50, bytes, sizeof(bytes))); /* across an edge */
+    OK(cuMemcpyDtoD(p + 3 * one - 10, p + one - 60, 120));
+    EQ(byte_at(p + one - 51), 1);
+    EQ(byte_at(p + one - 50), 2);
+    EQ(byte_at(p + one + 49), 2);
+    EQ(byte_at(p + 3 * one - 1), 1);
+    EQ(byte_at(p + 3 * one), 2);
+    EQ(byte_at(p + 3 * one + 99), 2);
+    EQ(byte_at(p + 3 * one + 100), 1);
+    TRUE(cuMemsetD8(p, 1, PIECES * one + 1) != CUDA_SUCCESS);
+    OK(cuMemUnmap(p + one, one)); /* one in the middle goes */
+    TRUE(cuMemsetD8(p, 1, 2 * one) != CUDA_SUCCESS);
+    OK(cuMemsetD8(p + 2 * one, 1, 2 * one));
+    OK(cuMemMap(p + one, one, 0, handle[1], 0)); /* and comes again, with what was in it */
+    OK(cuMemSetAccess(p + one, one, &both, 1));
+    EQ(byte_at(p + one), 2);
+    for (unsigned i = 0; i < PIECES; i++)
+        OK(cuMemRelease(handle[i]));
+    OK(cuMemUnmap(p, PIECES * one));
+    OK(cuMemAddressFree(p, 100 * one));
+}
+
+static void at_two_addresses(void)
+{
+    CUmemGenericAllocationHandle handle, again;
+    CUmemAllocationProp prop;
+    CUdeviceptr p;
+    size_t one = unit();
+    OK(cuMemAddressReserve(&p, 2 * one, 0, 0, 0));
+    OK(cuMemCreate(&handle, one, &plain, 0));
+    OK(cuMemMap(p, one, 0, handle, 0));
+    OK(cuMemMap(p + one, one, 0, handle, 0));
+    OK(cuMemSetAccess(p, 2 * one, &both, 1));
+    OK(cuMemsetD8(p + 10, 3, 1));
+    EQ(byte_at(p + one + 10), 3);
+    OK(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(p + one + 5)));
+    OK(cuMemGetAllocationPropertiesFromHandle(&prop, again));
+    EQ(prop.type, CU_MEM_ALLOCATION_TYPE_PINNED);
+    EQ(prop.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+    EQ(prop.requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    OK(cuMemRelease(again));
+    OK(cuMemRelease(handle));
+    OK(cuMemUnmap(p, one));
+    EQ(byte_at(p + one + 10), 3);
+    OK(cuMemUnmap(p + one, one));
+    OK(cuMemAddressFree(p, 2 * one));
+}
+
+static void a_kernel_uses_it(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    size_t one = unit();
+    uint32_t n = 1000, words[1000];
+    void *params[] = { &p, &n };
+    if (!tap_computes())
+        tap_skip("kernels are not run");
+    OK(cuMemAddressReserve(&p, one, 0, 0, 0));
+    OK(cuMemCreate(&handle, one, &plain, 0));
+    OK(cuMemMap(p, one, 0, handle, 0));
+    OK(cuMemSetAccess(p, one, &both, 1));
+    OK(cuLaunchKernel(tap_function("store_index"), (n + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(words, p, sizeof(words)));
+    EQ(words[999], 999);
+    OK(cuMemUnmap(p, one));
+    OK(cuMemRelease(handle));
+    OK(cuMemAddressFree(p, one));
+}
+
+static void charged(void)
+{
+    CUmemGenericAllocationHandle handle;
+    size_t before, during, after, total, size = 32 * unit();
+    OK(cuMemGetInfo(&before, &total));
+    OK(cuMemCreate(&handle, size, &plain, 0));
+    OK(cuMemGetInfo(&during, &total));
+    OK(cuMemRelease(handle));
+    OK(cuMemGetInfo(&after, &total));
+    if (tap_alone() && !tap_genuine()) {
+        EQ(before - during, size);
+        EQ(after, before);
+    }
+    IS(cuMemCreate(&handle, 1ull << 45, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void zeroed(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    size_t one = unit();
+    OK(cuMemAddressReserve(&p, one, 0, 0, 0));
+    for (unsigned i = 0; i < 3; i++) {
+        OK(cuMemCreate(&handle, one, &plain, 0));
+        OK(cuMemMap(p, one, 0, handle, 0));
+        OK(cuMemSetAccess(p, one, &both, 1));
+        if (!tap_genuine())
+            EQ(byte_at(p + 12345), 0);
+        OK(cuMemsetD8(p, 1, one));
+        OK(cuMemUnmap(p, one));
+        OK(cuMemRelease(handle));
+    }
+    OK(cuMemAddressFree(p, one));
+}
+
+static void wrong(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp prop = plain;
+    CUmemAccessDesc desc = both;
+    CUdeviceptr p, q;
+    size_t one = unit();
+    int fd;
+    IS(cuMemCreate(&handle, one + 1, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemCreate(&handle, 0, &plain, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemCreate(&handle, one, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemCreate(&handle, one, &plain, 1), CUDA_ERROR_INVALID_VALUE);
+    prop.type = CU_MEM_ALLOCATION_TYPE_INVALID;
+    TRUE(cuMemCreate(&handle, one, &prop, 0) != CUDA_SUCCESS);
+    IS(cuMemAddressReserve(&p, 0, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemAddressReserve(&p, one, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAddressReserve(&p, 2 * one, 0, 0, 0));
+    OK(cuMemCreate(&handle, one, &plain, 0));
+    TRUE(cuMemMap(p + 4096, one, 0, handle, 0) != CUDA_SUCCESS);
+    TRUE(cuMemMap(p, one, one, handle, 0) != CUDA_SUCCESS);
+    TRUE(cuMemMap(p, 2 * one, 0, handle, 0) != CUDA_SUCCESS);
+    TRUE(cuMemMap(p + 2 * one, one, 0, handle, 0) != CUDA_SUCCESS);
+    TRUE(cuMemMap(p, one, 0, handle + 1, 0) != CUDA_SUCCESS);
+    TRUE(cuMemSetAccess(p, one, &both, 1) != CUDA_SUCCESS);
+    TRUE(cuMemUnmap(p, one) != CUDA_SUCCESS);
+    OK(cuMemMap(p, one, 0, handle, 0));
+    TRUE(cuMemMap(p, one, 0, handle, 0) != CUDA_SUCCESS);
+    TRUE(cuMemSetAccess(p, 2 * one, &both, 1) != CUDA_SUCCESS);
+    desc.location.id = 99;
+    TRUE(cuMemSetAccess(p, one, &desc, 1) != CUDA_SUCCESS);
+    TRUE(cuMemAddressFree(p, one) != CUDA_SUCCESS);
+    TRUE(cuMemFree(p) != CUDA_SUCCESS);
+    TRUE(cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)(p + one)) != CUDA_SUCCESS);
+    TRUE(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+         CUDA_SUCCESS);
+    TRUE(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+         CUDA_SUCCESS);
+    OK(cuMemUnmap(p, one));
+    OK(cuMemRelease(handle));
+    IS(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+    prop = plain;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    OK(cuMemCreate(&handle, one, &prop, 0));
+    TRUE(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) != CUDA_SUCCESS);
+    OK(cuMemRelease(handle));
+    OK(cuMemAddressFree(p, 2 * one));
+    TRUE(cuMemAddressFree(p, 2 * one) != CUDA_SUCCESS);
+    OK(cuMemAlloc(&q, 16));
+    TRUE(cuMemUnmap(q, 16) != CUDA_SUCCESS);
+    OK(cuMemFree(q));
+}
+
+static void exported_to_ourselves(void)
+{
+    CUmemGenericAllocationHandle handle, imported;
+    CUdeviceptr p;
+    size_t one = unit();
+    int fd;
+    OK(cuMemAddressReserve(&p, 2 * one, 0, 0, 0));
+    OK(cuMemCreate(&handle, one, &plain, 0));
+    OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cuMemImportFromShareableHandle(&imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    close(fd);
+    OK(cuMemMap(p, one, 0, handle, 0));
+    OK(cuMemMap(p + one, one, 0, imported, 0));
+    OK(cuMemSetAccess(p, 2 * one, &both, 1));
+    OK(cuMemsetD8(p + 7, 4, 1));
+    EQ(byte_at(p + one + 7), 4);
+    OK(cuMemUnmap(p, 2 * one));
+    OK(cuMemRelease(handle));
+    OK(cuMemRelease(imported));
+    OK(cuMemAddressFree(p, 2 * one));
+}
+
+static void exported_to_others(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    size_t size = 2 * unit();
+    int fd;
+    if (!peer_possible())
+        tap_skip("no other process has this server");
+    OK(cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK(cuMemCreate(&handle, size, &plain, 0));
+    OK(cuMemMap(p, size, 0, handle, 0));
+    OK(cuMemSetAccess(p, size, &both, 1));
+    OK(cuMemsetD8(p, 6, size));
+    OK(cuCtxSynchronize());
+    OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        struct peer_message m = { .op = PEER_IMPORT, .size = size };
+        peer_ask_fd(&peers[i], &m, fd);
+        EQ(m.result, CUDA_SUCCESS);
+        CUdeviceptr there = m.pointer;
+        m = (struct peer_message) { .op = PEER_GET, .pointer = there + size - 1 };
+        peer_ask(&peers[i], &m);
+        EQ(m.result, CUDA_SUCCESS);
+        EQ(m.value, 6);
+        m = (struct peer_message) { .op = PEER_SET, .pointer = there, .size = 1, .value = 60 + i };
+        peer_ask(&peers[i], &m);
+        m = (struct peer_message) { .op = PEER_SYNC };
+        peer_ask(&peers[i], &m);
+        EQ(m.result, CUDA_SUCCESS);
+        EQ(byte_at(p), 60 + i);
+    }
+    peer_kill(&peers[1]); /* with it mapped */
+    EQ(byte_at(p + 1), 6);
+    close(fd);
+    OK(cuMemUnmap(p, size));
+    OK(cuMemRelease(handle));
+    OK(cuMemAddressFree(p, size));
+}
+
+/* Reserving costs no memory: a program may reserve more than the device has, several times. */
+static void large_reservations(void)
+{
+    CUdeviceptr p[3];
+    size_t total, size;
+    OK(cuDeviceTotalMem(&total, 0));
+    size = (total + total / 8) / unit() * unit();
+    for (unsigned i = 0; i < COUNT(p); i++)
+        OK(cuMemAddressReserve(&p[i], size, 0, 0, 0));
+    for (unsigned i = 0; i < COUNT(p); i++)
+        OK(cuMemAddressFree(p[i], size));
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = {
+        TEST(supported),
+        TEST(from_the_beginning_to_the_end),
+        TEST(side_by_side),
+        TEST(at_two_addresses),
+        TEST(a_kernel_uses_it),
+        TEST(charged),
+        TEST(zeroed),
+        TEST(wrong),
+        TEST(exported_to_ourselves),
+        TEST(exported_to_others),
+        TEST(large_reservations),
+    };
+    for (unsigned i = 0; i < COUNT(peers); i++)
+        peer_start(&peers[i]);
+    return tap_main(tests, COUNT(tests));
+}
