@@ -16,12 +16,47 @@ typedef void table_fn(void);
 
 #define SLOT(f) ((table_fn *)(void *)(f))
 
-/* Whatever else is asked: an error that callers understand, and a line for us. */
-static CUresult unknown_slot(void)
+/* --- slots nobody has needed so far: an error, which callers take for an answer, and a line that says which it was --- */
+
+#define SLOTS_MAX 96
+
+/* Tables as they are told apart in that line. */
+enum table_name { TABLE_HOOKS, TABLE_TLS, TABLE_CHECKS, TABLE_CONTEXT, TABLE_MODULE, TABLE_THIRD, TABLES };
+
+static CUresult unknown(enum table_name table, unsigned slot)
 {
-    static atomic_bool said;
-    return rt_not_supported("a private function of the driver", &said);
+    static const char *const names[TABLES] = {
+        "a094798c", "42d85a81", "263e8860", "21318c60", "6e163fbe", "1734dc26"
+    };
+    static atomic_bool said[TABLES][SLOTS_MAX];
+    char text[64];
+    (void)snprintf(text, sizeof(text), "slot %u of the driver's private table %s", slot, names[table]);
+    return rt_not_supported(text, &said[table][slot]);
 }
+
+/* One function for each slot of a table, by which it is known who was called. */
+#define SLOT_16(X, t, n)                                                                                             \
+    X(t, n##0)                                                                                                       \
+    X(t, n##1)                                                                                                       \
+    X(t, n##2) X(t, n##3) X(t, n##4) X(t, n##5) X(t, n##6) X(t, n##7) X(t, n##8) X(t, n##9) X(t, n##a) X(t, n##b)    \
+        X(t, n##c) X(t, n##d) X(t, n##e) X(t, n##f)
+#define SLOT_96(X, t)                                                                                                \
+    SLOT_16(X, t, 0) SLOT_16(X, t, 1) SLOT_16(X, t, 2) SLOT_16(X, t, 3) SLOT_16(X, t, 4) SLOT_16(X, t, 5)
+#define DEFINE(t, n)                                                                                                 \
+    static CUresult t##_##n(void)                                                                                    \
+    {                                                                                                                \
+        return unknown(t, 0x##n);                                                                                    \
+    }
+#define NAME(t, n) SLOT(t##_##n),
+#define UNKNOWN_SLOTS(t)                                                                                             \
+    SLOT_96(DEFINE, t)                                                                                               \
+    static table_fn *const t##_unknown[SLOTS_MAX] = { SLOT_96(NAME, t) };
+UNKNOWN_SLOTS(TABLE_HOOKS)
+UNKNOWN_SLOTS(TABLE_TLS)
+UNKNOWN_SLOTS(TABLE_CHECKS)
+UNKNOWN_SLOTS(TABLE_CONTEXT)
+UNKNOWN_SLOTS(TABLE_MODULE)
+UNKNOWN_SLOTS(TABLE_THIRD)
 
 /* --- context-local storage: what a library keeps with a context, by its own key -------------------------------------
  * Read at nearly every call of the runtime: without a lock. Entries are only added, while the context lives. */
@@ -121,11 +156,6 @@ static CUresult hooks_domains(void **flags, size_t *count)
     return CUDA_SUCCESS;
 }
 
-#define UNKNOWN SLOT(unknown_slot)
-static table_fn *const hooks_table[7] = {
-    (table_fn *)sizeof(hooks_table), UNKNOWN, SLOT(hooks_calls), UNKNOWN, UNKNOWN, UNKNOWN, SLOT(hooks_domains)
-};
-
 /* --- small questions about contexts --------------------------------------------------------------------------------- */
 
 static CUresult tls_current(CUcontext *out)
@@ -154,12 +184,6 @@ static CUresult context_number(CUcontext handle, uint64_t *id)
     return CUDA_SUCCESS;
 }
 
-static table_fn *const tls_table[3] = { (table_fn *)sizeof(tls_table), UNKNOWN, SLOT(tls_current) };
-static table_fn *const checks_table[4] = { (table_fn *)sizeof(checks_table), UNKNOWN, SLOT(checks_context),
-                                           SLOT(checks_start) };
-
-/* --- long tables of which one function is used ---------------------------------------------------------------------- */
-
 /* Calls back for each kernel of a module; not a CUresult: 1 says that it was done. */
 static int module_each(CUcontext handle GM_UNUSED, CUmodule module, int (*each)(void *user, CUfunction f), void *user)
 {
@@ -181,27 +205,39 @@ static int module_each(CUcontext handle GM_UNUSED, CUmodule module, int (*each)(
     return 1;
 }
 
-#define CONTEXT_SLOTS 95
-#define MODULE_SLOTS  88
-#define THIRD_SLOTS   16
-static table_fn *context_table[CONTEXT_SLOTS];
-static table_fn *module_table[MODULE_SLOTS];
-static table_fn *third_table[THIRD_SLOTS]; /* its callers take an error for an answer */
+/* --- the tables: their size in bytes, then their functions ----------------------------------------------------------- */
 
-static void fill(table_fn **table, size_t count)
+static table_fn *hooks_table[7];
+static table_fn *tls_table[3];
+static table_fn *checks_table[4];
+static table_fn *context_table[95];
+static table_fn *module_table[88];
+static table_fn *third_table[16];
+
+static void fill(table_fn **table, size_t count, table_fn *const *unknown_slots)
 {
     table[0] = (table_fn *)(count * sizeof(*table));
     for (size_t i = 1; i < count; i++)
-        table[i] = UNKNOWN;
+        table[i] = unknown_slots[i];
 }
+
+#define FILL(table, name) fill(table, GM_ARRAY_LEN(table), name##_unknown)
 
 static void fill_tables(void)
 {
-    fill(context_table, CONTEXT_SLOTS);
-    fill(module_table, MODULE_SLOTS);
-    fill(third_table, THIRD_SLOTS);
+    FILL(hooks_table, TABLE_HOOKS);
+    hooks_table[2] = SLOT(hooks_calls);
+    hooks_table[6] = SLOT(hooks_domains);
+    FILL(tls_table, TABLE_TLS);
+    tls_table[2] = SLOT(tls_current);
+    FILL(checks_table, TABLE_CHECKS);
+    checks_table[2] = SLOT(checks_context);
+    checks_table[3] = SLOT(checks_start);
+    FILL(context_table, TABLE_CONTEXT);
     context_table[4] = SLOT(context_number);
+    FILL(module_table, TABLE_MODULE);
     module_table[7] = SLOT(module_each);
+    FILL(third_table, TABLE_THIRD);
 }
 
 /* --- the tables by name --------------------------------------------------------------------------------------------- */
