@@ -39,7 +39,7 @@ examples() { # HOW PREFIX...
 api() { # HOW PREFIX...
     how=$1
     shift
-    for t in init device context memory copy module launch stream event hostfunc occupancy pointer fork thread fault; do
+    for t in init device context memory copy module launch stream event hostfunc occupancy pointer fork thread fault share; do
         check "$how api-$t" "$@" "$build/tests/api/api-$t"
         { echo "# api-$t" && cat "$dir/out"; } >>"$dir/$how.tap"
     done
@@ -54,6 +54,50 @@ examples gmux
 api gmux
 
 check "gmux api-bystander" env BYSTANDER_CULPRIT="$build/tests/api/api-fault >/dev/null" "$build/tests/api/api-bystander"
+
+echo "== shares: numbers of multiprocessors, and which ones"
+notes() { grep '^# ' "$dir/out" | grep -v '^# TAP' | sed 's/^# /        /'; }
+for pct in 100 50 33 10 1; do
+    check "gmux share of $pct %" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$pct "$build/tests/api/api-share"
+    notes
+done
+mkfifo "$dir/hold"
+SHARE_HOLD=1 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33 timeout 60 "$build/tests/api/api-share" <"$dir/hold" >"$dir/first" 2>&1 &
+exec 9>"$dir/hold"
+for _ in $(seq 200); do grep -q '^# [0-9]*:' "$dir/first" && break || sleep 0.1; done
+check "gmux a second one beside it" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33 "$build/tests/api/api-share"
+both=$(cat "$dir/first" "$dir/out" | sed -n 's/^# [0-9]*: //p' | tr ' ' '\n' | sort | uniq -d | wc -l)
+[ "$both" -eq 0 ]
+verdict "gmux two shares of 33 % overlap in $both multiprocessors" $? "$dir/first"
+exec 9>&-
+wait
+check "gmux a share changed while the program runs" \
+    env SHARE_CHANGE="$control set_active_thread_percentage \$($control get_server_list) 25" "$build/tests/api/api-share"
+notes
+"$control" set_active_thread_percentage "$("$control" get_server_list)" 100 >"$dir/out"
+for p in 0 1; do
+    check "gmux client priority $p" env CUDA_MPS_CLIENT_PRIORITY=$p "$build/tests/api/api-stream"
+done
+
+echo "== four idle clients: what the executor costs"
+mkfifo "$dir/idle"
+for i in 1 2 3 4; do
+    SHARE_HOLD=1 timeout 60 "$build/tests/api/api-share" <"$dir/idle" >"$dir/idle.out.$i" 2>&1 &
+done
+exec 9>"$dir/idle"
+for i in 1 2 3 4; do
+    for _ in $(seq 200); do grep -q '^# [0-9]*:' "$dir/idle.out.$i" && break || sleep 0.1; done
+done
+executor=$(pgrep -n gmux-executor)
+ticks() { sed 's/.*) //' "/proc/$executor/stat" | awk '{ print $12 + $13 }'; }
+sleep 1
+before=$(ticks)
+sleep 2
+used=$(($(ticks) - before))
+[ "$used" -le 1 ]
+verdict "gmux executor with 4 idle clients: $used ticks of $(getconf CLK_TCK) a second in 2 s" $? "$dir/idle.out.1"
+exec 9>&-
+wait
 
 echo "== three n-body programs at once"
 pids=

@@ -122,7 +122,7 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     if (best_blocks == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *blockSize = (int)best_size;
-    *minGridSize = (int)(best_blocks * GM_MAX(rt_session->devices[0].multiprocessors_granted, 1u));
+    *minGridSize = (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session), 1u));
     return CUDA_SUCCESS;
 }
 

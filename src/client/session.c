@@ -111,6 +111,9 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
         out->memory_total = w.memory_total;
         out->multiprocessors = w.multiprocessors;
         out->multiprocessors_granted = w.multiprocessors_granted;
+        out->multiprocessors_step = w.multiprocessors_step;
+        uint32_t priorities = GM_MIN(w.priorities, 64u);
+        out->priority_greatest = priorities > 1 ? 1 - (int)priorities : 0;
     }
     if (!wire_dec_finish(&d) || s->device_count == 0)
         return -EBADMSG;

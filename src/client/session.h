@@ -22,7 +22,9 @@ struct rt_device {
     uint32_t pci_domain, pci_bus, pci_device;
     uint64_t memory_total;
     uint32_t multiprocessors;
-    uint32_t multiprocessors_granted;
+    uint32_t multiprocessors_granted; /* at first; rt_multiprocessors() */
+    uint32_t multiprocessors_step;    /* 0: nobody is held to a share */
+    int priority_greatest;            /* of streams; the least is 0 */
     int32_t attributes[RT_ATTRIBUTES];
 };
 
@@ -84,6 +86,13 @@ static inline int rt_session_error(const struct rt_session *s)
 static inline uint32_t rt_session_generation(const struct rt_session *s)
 {
     return atomic_load_explicit(&s->shared.control->generation, memory_order_acquire);
+}
+
+/* Multiprocessors that this client may use now. */
+static inline uint32_t rt_multiprocessors(const struct rt_session *s)
+{
+    uint32_t live = atomic_load_explicit(&s->shared.control->multiprocessors, memory_order_relaxed);
+    return live ? live : s->devices[0].multiprocessors_granted;
 }
 
 /* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */

@@ -10,8 +10,7 @@
 #include "client/pool.h"
 
 /* Smaller is more urgent; the numbers of NVIDIA's data centre devices, so that programs find what they know. */
-#define PRIORITY_LEAST    0
-#define PRIORITY_GREATEST (-5)
+#define PRIORITY_LEAST 0
 
 struct rt_table rt_streams = RT_TABLE(RT_KIND_STREAM, struct rt_stream);
 
@@ -139,7 +138,7 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
     if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
     priority = GM_MIN(priority, PRIORITY_LEAST);
-    priority = GM_MAX(priority, PRIORITY_GREATEST);
+    priority = GM_MAX(priority, rt_session->devices[0].priority_greatest);
     r = rt_stream_create(c, flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING, flags, priority,
                          &st);
     if (r == CUDA_SUCCESS)
@@ -303,6 +302,6 @@ CUresult rt_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
     if (leastPriority)
         *leastPriority = PRIORITY_LEAST;
     if (greatestPriority)
-        *greatestPriority = PRIORITY_GREATEST;
+        *greatestPriority = rt_session->devices[0].priority_greatest;
     return CUDA_SUCCESS;
 }

@@ -14,6 +14,8 @@
 
 #include "base/parse.h"
 
+#define PRIORITIES 6u /* 0 .. -5, as GPUs have them */
+
 /* CUdevice_attribute numbers, as in the driver API's header. */
 enum {
     ATTR_MAX_THREADS_PER_BLOCK = 1,
@@ -182,6 +184,10 @@ void dev_info_describe(struct dev_info *info, const char *name, uint32_t multipr
     uuid_make(info->uuid, name);
     info->memory_total = memory_total();
     info->multiprocessors = multiprocessors;
+    /* As NVIDIA's MPS rounds on bigger devices. */
+    info->multiprocessors_step = multiprocessors >= 16 ? 2 : 1;
+    info->multiprocessors_shared = multiprocessors - multiprocessors % info->multiprocessors_step;
+    info->priorities = info->priorities_low = PRIORITIES;
     info->driver_version = 13000;
 
     int32_t *a = info->attributes;

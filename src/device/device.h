@@ -40,12 +40,16 @@ struct dev_info {
     uint32_t pci_domain, pci_bus, pci_device;
     uint64_t memory_total;
     uint32_t multiprocessors;
-    uint32_t driver_version; /* CUDA version, 13000 = 13.0 */
-    bool completes_always;   /* completion words move without `mark` */
-    bool memory_apart;       /* device memory is not the host's: it comes by memory_attach, no process can touch it */
-    bool launch_attributes;  /* launches may have attributes */
-    bool runs_elsewhere;     /* operations do not need this machine's processors */
-    uint32_t depth_max;      /* operations that a client may have in flight; 0: as the executor likes */
+    uint32_t multiprocessors_step;   /* shares are multiples of this; 0: nobody is held to a share */
+    uint32_t multiprocessors_shared; /* the most that a share below 100 % can come to */
+    uint32_t priorities;             /* of streams: 0, -1 .. this many */
+    uint32_t priorities_low;         /* the same for a client with priority 1 */
+    uint32_t driver_version;         /* CUDA version, 13000 = 13.0 */
+    bool completes_always;           /* completion words move without `mark` */
+    bool memory_apart;      /* device memory is not the host's: it comes by memory_attach, no process can touch it */
+    bool launch_attributes; /* launches may have attributes */
+    bool runs_elsewhere;    /* operations do not need this machine's processors */
+    uint32_t depth_max;     /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
 };
 
@@ -65,6 +69,7 @@ struct dev_client_config {
     int device_fd;              /* memfd of the device area, offset 0 = window_base; stays the caller's */
     int host_fd;                /* memfd of the host area, offset 0 = window_base + window_size / 2 */
     double share_pct;           /* (0, 100] */
+    uint32_t multiprocessors;   /* what the share comes to: whole steps, or all of them */
     int priority;               /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
     struct tp_session *session; /* lives longer than the client */
 };
@@ -110,8 +115,8 @@ struct dev_ops {
 
     /* --- clients --- */
     int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
-    /* Live; the next scheduling decision sees it. */
-    void (*client_set_share)(struct dev_client *c, double share_pct, int priority);
+    /* Live; the next scheduling decision sees it. `multiprocessors` as in dev_client_config. */
+    void (*client_set_share)(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority);
     /* Takes every operation of the client off the device, running kernels included, within a bounded time.
      * Nothing of the client runs after it returns; its modules, queues and memory are still there. */
     void (*client_stop)(struct dev_client *c);

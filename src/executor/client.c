@@ -145,6 +145,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
             .device_fd = c->areas[0],
             .host_fd = c->areas[1],
             .share_pct = m->share_pct,
+            .multiprocessors = m->multiprocessors,
             .priority = m->priority,
             .session = &c->session,
         };

@@ -61,7 +61,7 @@ static int on_client_set(struct exe_engine *e, struct tp_packet *p)
     struct exe_client *c = find_client(e, m.client);
     int result = GM_CUDA_INVALID_HANDLE;
     if (c) {
-        e->ops->client_set_share(c->dev, m.share_pct, m.priority);
+        e->ops->client_set_share(c->dev, m.share_pct, m.multiprocessors, m.priority);
         result = exe_client_start(c);
     }
     return send_done(e, p->header.serial, result);
@@ -270,6 +270,10 @@ static int send_ready(struct exe_engine *e)
         .memory_total = i->memory_total,
         .multiprocessors = i->multiprocessors,
         .multiprocessors_granted = i->multiprocessors,
+        .multiprocessors_step = i->multiprocessors_step,
+        .multiprocessors_shared = i->multiprocessors_shared,
+        .priorities = i->priorities,
+        .priorities_low = i->priorities_low,
         .attributes = { i->attributes, sizeof(i->attributes) },
     };
     wire_enc_init(&enc, encoded, sizeof(encoded));

@@ -45,11 +45,13 @@ uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uui
     return limit;
 }
 
-uint32_t srv_limits_multiprocessors(uint32_t total, double share_pct)
+uint32_t srv_limits_multiprocessors(const struct wire_device *d, double share_pct)
 {
+    uint32_t step = d->multiprocessors_step;
+    if (step == 0 || share_pct >= 100)
+        return d->multiprocessors;
     /* Shares come from decimal texts: 33 % of 100 must not become 32.999... */
-    uint32_t n = (uint32_t)((double)total * share_pct / 100.0 + 1e-9);
-    if (total >= 16)
-        n &= ~1u;
-    return GM_MAX(n, 1u);
+    uint32_t n = (uint32_t)((double)d->multiprocessors * share_pct / 100.0 + 1e-9);
+    uint32_t steps = GM_MIN(n, d->multiprocessors_shared) / step;
+    return GM_MAX(steps, 1u) * step;
 }

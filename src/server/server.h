@@ -87,6 +87,7 @@ struct srv_session {
     int priority;      /* asked for by the client; -1: not */
     char *memory_text; /* asked for by the client; NULL: nothing */
     double granted_pct;
+    uint32_t granted_multiprocessors; /* what that comes to on the device */
     int granted_priority;
 
     struct tp_session shared;
@@ -246,8 +247,9 @@ void srv_modules_replay(struct srv_session *c);
 /* "0=1G,GPU-...=2G" for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
  * well formed are ignored, as MPS does. */
 uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16]);
-/* Multiprocessors for a share: rounded down, to even numbers on bigger devices, at least one. */
-uint32_t srv_limits_multiprocessors(uint32_t total, double share_pct);
+/* Multiprocessors for a share: rounded down to whole steps of the device, at least one step; all of them for 100 %, and
+ * where the device holds nobody to a share. */
+uint32_t srv_limits_multiprocessors(const struct wire_device *d, double share_pct);
 /* "GPU-70f598bb-8246-94c4-2fd3-678326b63d17" */
 #define SRV_UUID_TEXT 41
 void srv_uuid_text(char out[SRV_UUID_TEXT], const uint8_t uuid[16]);

@@ -167,9 +167,12 @@ static void set_limits(struct srv_session *c)
     if (c->window_size)
         c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], c->window_size / 2);
     c->account.limit[SRV_IMPORTED_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
-    if (c->shared.control)
-        atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
-                              memory_order_relaxed);
+    c->granted_multiprocessors = srv_limits_multiprocessors(&s->device, c->granted_pct);
+    if (!c->shared.control)
+        return;
+    atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
+                          memory_order_relaxed);
+    atomic_store_explicit(&c->shared.control->multiprocessors, c->granted_multiprocessors, memory_order_relaxed);
 }
 
 static int make_area(struct srv_heap *h, struct srv_session *c, const char *name, uint64_t base,
@@ -206,7 +209,9 @@ static void send_offer(struct srv_session *c)
     struct wire_device d = s->device;
     uint8_t encoded[4096];
 
-    d.multiprocessors_granted = srv_limits_multiprocessors(d.multiprocessors, c->granted_pct);
+    d.multiprocessors_granted = c->granted_multiprocessors;
+    if (c->granted_priority)
+        d.priorities = d.priorities_low;
     wire_enc_init(&list, encoded, sizeof(encoded));
     wire_put_device(&list, &d);
     const struct wire_session_open m = {
@@ -296,6 +301,7 @@ static struct wire_enc encode_client(struct srv_session *c, bool resumed)
         .window_size = c->window_size,
         .session_size = TP_SESSION_SIZE,
         .share_pct = c->granted_pct,
+        .multiprocessors = c->granted_multiprocessors,
         .priority = c->granted_priority,
         .resumed = resumed,
     };
@@ -323,7 +329,8 @@ static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
 static struct wire_enc encode_set(struct srv_session *c)
 {
     struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_client_set m = { c->id, c->granted_pct, c->granted_priority };
+    const struct wire_engine_client_set m = { c->id, c->granted_pct, c->granted_multiprocessors,
+                                              c->granted_priority };
     wire_pack_engine_client_set(&e, 0, &m);
     return e;
 }

@@ -56,6 +56,7 @@ struct tp_session_control {
     _Atomic uint32_t generation;                      /* executors so far; changes when one is replaced */
     _Atomic uint64_t fault_address;                   /* of the error, 0 = not known */
     _Atomic uint32_t share_permille;                  /* granted share, live */
+    _Atomic uint32_t multiprocessors;                 /* what it comes to, live; 0: not said */
     struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
     struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;

@@ -90,26 +90,32 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->holding);
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
+    pthread_mutex_init(&c->places_lock, NULL);
+    gm_list_init(&c->places);
     CUresult r = reserve_device(c);
     if (r == CUDA_SUCCESS && reserve_host(c) < 0)
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS)
         r = register_session(c);
+    if (r == CUDA_SUCCESS)
+        r = cuda_place_set(c, config->multiprocessors, config->priority);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no room for a client: error %d", (int)r);
         cuda_client_destroy(c);
         return (int)r;
     }
     gm_list_append(&d->clients, &c->link);
-    if (config->share_pct < 100)
-        gm_warn(&topic, "shares of multiprocessors are not enforced on this device");
     *out = c;
     return GM_CUDA_SUCCESS;
 }
 
-/* Nothing holds a client to its share here yet; what it was granted is what its programs are told. */
-void cuda_client_set_share(struct dev_client *c, double share_pct, int priority)
+void cuda_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
 {
+    cuda_enter(c->dev);
+    CUresult r = cuda_place_set(c, multiprocessors, priority);
+    if (r != CUDA_SUCCESS)
+        gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors,
+                 (int)r);
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
@@ -277,6 +283,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_enter(c->dev);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
+    cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)

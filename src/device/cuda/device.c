@@ -164,6 +164,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         return (int)r;
     }
     describe(d);
+    cuda_places_open(d);
     *out = d;
     return GM_CUDA_SUCCESS;
 }

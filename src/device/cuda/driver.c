@@ -20,6 +20,6 @@ int cuda_driver_load(struct cuda_driver *d, char *why, size_t why_size)
 #undef X
     if (!missing)
         return 0;
-    (void)snprintf(why, why_size, "the NVIDIA driver has no %s; 12.4 or newer is needed", missing);
+    (void)snprintf(why, why_size, "the NVIDIA driver has no %s; 12.5 or newer is needed", missing);
     return -ENOENT;
 }

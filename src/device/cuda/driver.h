@@ -66,7 +66,15 @@
     X(cuMemsetD32Async)                                                                                              \
     X(cuMemsetD2D8Async)                                                                                             \
     X(cuMemsetD2D16Async)                                                                                            \
-    X(cuMemsetD2D32Async)
+    X(cuMemsetD2D32Async)                                                                                            \
+    X(cuCtxGetStreamPriorityRange)                                                                                   \
+    X(cuDeviceGetDevResource)                                                                                        \
+    X(cuDevSmResourceSplitByCount)                                                                                   \
+    X(cuDevResourceGenerateDesc)                                                                                     \
+    X(cuGreenCtxCreate)                                                                                              \
+    X(cuGreenCtxDestroy)                                                                                             \
+    X(cuGreenCtxGetDevResource)                                                                                      \
+    X(cuGreenCtxStreamCreate)
 
 struct cuda_driver {
 #define X(name) __typeof__(name) *name;

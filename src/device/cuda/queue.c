@@ -45,6 +45,9 @@ void cuda_flush(struct dev_client *c)
     cuda_enter(c->dev);
     while (!gm_list_empty(&c->dirty))
         mark_now(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+    if (GM_UNLIKELY(c->moving))
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            cuda_stream_settle(q);
 }
 
 uint32_t cuda_backlog(struct dev_client *c)
@@ -67,6 +70,8 @@ static void submitted(struct dev_queue *q, uint64_t seq)
 
 static void submit(struct dev_queue *q, const struct cuda_op *op)
 {
+    if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
+        cuda_stream_move(q);
     if (op->kind != CUDA_OP_GATE) {
         cuda_op_submit(q, op);
         submitted(q, op->seq);
@@ -163,7 +168,8 @@ int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struc
     gm_list_init(&q->active);
     gm_list_init(&q->held);
     gm_list_init(&q->holding);
-    CUresult r = c->dev->api.cuStreamCreateWithPriority(&q->stream, CU_STREAM_NON_BLOCKING, priority);
+    q->priority = priority;
+    CUresult r = cuda_stream_create(q);
     if (r != CUDA_SUCCESS) {
         free(q);
         return (int)r;
@@ -189,7 +195,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     gm_list_remove(&q->link);
     if (q->event)
         (void)d->api.cuEventDestroy_v2(q->event);
-    (void)d->api.cuStreamDestroy_v2(q->stream);
+    cuda_stream_destroy(q);
     free(q);
 }
 

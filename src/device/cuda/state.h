@@ -10,7 +10,7 @@
  * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
  * error, and the server starts another executor for the rest.
  *
- * Locks: dev.lock for the list of active queues; everything else of a client belongs to its thread, or to the main
+ * Locks: dev.lock for the list of active queues and for how often groups of multiprocessors are used; everything else of a client belongs to its thread, or to the main
  * thread while that one does not run.
  */
 #ifndef GMUX_DEVICE_CUDA_STATE_H
@@ -22,6 +22,27 @@
 #include "device/cuda/driver.h"
 #include "device/device.h"
 
+#define CUDA_GROUPS_MAX 64u
+
+/* The multiprocessors, split into groups of the smallest size. */
+struct cuda_groups {
+    uint32_t size; /* multiprocessors in each; 0: the device cannot be split */
+    uint32_t count;
+    CUdevResource group[CUDA_GROUPS_MAX];
+    uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
+};
+
+/* Where streams of a client live: a green context, or the whole device; and how urgent they are. */
+struct cuda_place {
+    struct gm_list link;      /* client->places */
+    CUgreenCtx green;         /* NULL: the whole device */
+    uint64_t groups;          /* bit for each; 0: all of the device */
+    uint32_t multiprocessors; /* asked for; 0: no limit */
+    bool low;                 /* below normal */
+    bool unsure;              /* was left with work that may still run: it stays until the client's end */
+    uint32_t streams;         /* the client's thread */
+};
+
 struct dev {
     struct cuda_driver api;
     struct dev_info info;
@@ -30,6 +51,9 @@ struct dev {
     CUcontext context;
     CUfunction stamp; /* writes the time and a sequence number */
     _Atomic bool dead;
+    struct cuda_groups groups;
+    int priority_least; /* the device's */
+    int priority_shift; /* so much more urgent are streams of clients that are not below normal */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -59,6 +83,10 @@ struct dev_client {
     struct gm_list ranges;
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock: the main thread changes it, the client's looks variables up */
+    pthread_mutex_t places_lock;
+    struct gm_list places;              /* places_lock */
+    _Atomic(struct cuda_place *) place; /* of streams from now on; the main thread sets it */
+    uint32_t moving;                    /* queues that have left a stream behind */
     struct gm_list queues;
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */
@@ -101,11 +129,16 @@ struct dev_queue {
     struct gm_list active; /* dev->active, or alone; dev->lock */
     struct tp_stream_slot *slot;
     uint32_t number;
+    int priority; /* as the client has it */
     CUstream stream;
-    CUevent event;          /* for others to wait for; made when first needed */
-    uint64_t event_seq;     /* everything up to here is before the event */
-    struct gm_list held;    /* operations behind a gate, or behind something held elsewhere */
-    struct gm_list holding; /* client->holding, or alone */
+    struct cuda_place *place;
+    CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
+    struct cuda_place *place_before;
+    const struct cuda_place *refused; /* there was no stream to be had there */
+    CUevent event;                    /* for others to wait for; made when first needed */
+    uint64_t event_seq;               /* everything up to here is before the event */
+    struct gm_list held;              /* operations behind a gate, or behind something held elsewhere */
+    struct gm_list holding;           /* client->holding, or alone */
     uint64_t accepted;
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
@@ -130,13 +163,28 @@ GM_MUST_CHECK int cuda_watch_start(struct dev *d);
 
 /* --- client.c */
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
-void cuda_client_set_share(struct dev_client *c, double share_pct, int priority);
+void cuda_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority);
 void cuda_client_stop(struct dev_client *c);
 void cuda_client_destroy(struct dev_client *c);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
                        uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
+
+/* --- green.c: see there */
+/* What the device can be split into, and its priorities; also what programs are told of them. */
+void cuda_places_open(struct dev *d);
+/* Main thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
+CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int priority);
+/* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
+void cuda_places_collect(struct dev_client *c, bool all);
+/* The client's thread, as the following: the queue's stream, where the client's place is now. */
+CUresult cuda_stream_create(struct dev_queue *q);
+/* The client's place is another one: goes there, if it can. */
+void cuda_stream_move(struct dev_queue *q);
+/* Gives up the stream that was left, if it is done. */
+void cuda_stream_settle(struct dev_queue *q);
+void cuda_stream_destroy(struct dev_queue *q);
 
 /* --- module.c */
 int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,

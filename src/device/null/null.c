@@ -73,7 +73,7 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void null_client_set_share(struct dev_client *c, double share_pct, int priority)
+static void null_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
 {
     /* Nothing is computed, so there is nothing to share. */
 }

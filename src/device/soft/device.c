@@ -90,7 +90,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void soft_client_set_share(struct dev_client *c, double share_pct, int priority)
+static void soft_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
 {
     soft_account_set(c->dev->sched, &c->account, share_pct, priority);
 }

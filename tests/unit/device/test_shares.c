@@ -117,7 +117,7 @@ Test(shares, a_share_changes_live)
     const struct timespec pause = { .tv_nsec = 500000000 };
     flood(c, BLOCK_NS);
     nanosleep(&pause, NULL);
-    rig.ops->client_set_share(c->client, 20, 0);
+    rig.ops->client_set_share(c->client, 20, 0, 0);
     uint64_t before = used(c), began = gm_now_ns();
     nanosleep(&pause, NULL);
     double got = (double)(used(c) - before) / (2 * (double)(gm_now_ns() - began));

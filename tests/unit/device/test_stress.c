@@ -122,7 +122,7 @@ static void *client_main(void *arg)
         }
         pthread_mutex_lock(&main_thread);
         if (chance(&random, 2))
-            rig.ops->client_set_share(l.c->client, 40, 0);
+            rig.ops->client_set_share(l.c->client, 40, 0, 0);
         rig_client_remove(&rig, index);
         pthread_mutex_unlock(&main_thread);
     }

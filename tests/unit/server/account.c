@@ -55,17 +55,35 @@ Test(limits, memory)
     cr_assert_eq(srv_limits_memory(",,=,0=,=1G,0=3G,", 0, uuid), 3 * g);
 }
 
+static uint32_t granted(uint32_t total, uint32_t step, uint32_t shared, double share_pct)
+{
+    const struct wire_device d = { .multiprocessors = total,
+                                   .multiprocessors_step = step,
+                                   .multiprocessors_shared = shared };
+    return srv_limits_multiprocessors(&d, share_pct);
+}
+
 Test(limits, multiprocessors)
 {
-    cr_assert_eq(srv_limits_multiprocessors(132, 100), 132);
-    cr_assert_eq(srv_limits_multiprocessors(132, 50), 66);
-    cr_assert_eq(srv_limits_multiprocessors(132, 33), 42, "measured on the real thing");
-    cr_assert_eq(srv_limits_multiprocessors(132, 0.1), 1);
-    cr_assert_eq(srv_limits_multiprocessors(2, 100), 2);
-    cr_assert_eq(srv_limits_multiprocessors(2, 33), 1);
-    cr_assert_eq(srv_limits_multiprocessors(3, 67), 2);
-    cr_assert_eq(srv_limits_multiprocessors(100, 33), 32);
-    cr_assert_eq(srv_limits_multiprocessors(10, 30), 3);
+    cr_assert_eq(granted(132, 2, 132, 100), 132);
+    cr_assert_eq(granted(132, 2, 132, 50), 66);
+    cr_assert_eq(granted(132, 2, 132, 33), 42, "measured on the real thing");
+    cr_assert_eq(granted(132, 2, 132, 0.1), 2);
+    cr_assert_eq(granted(2, 1, 2, 100), 2);
+    cr_assert_eq(granted(2, 1, 2, 33), 1);
+    cr_assert_eq(granted(3, 1, 3, 67), 2);
+    cr_assert_eq(granted(100, 2, 100, 33), 32);
+    cr_assert_eq(granted(10, 1, 10, 30), 3);
+}
+
+Test(limits, multiprocessors_in_larger_steps)
+{
+    cr_assert_eq(granted(132, 8, 120, 100), 132);
+    cr_assert_eq(granted(132, 8, 120, 99), 120, "what no group has is only for those without a limit");
+    cr_assert_eq(granted(132, 8, 120, 50), 64);
+    cr_assert_eq(granted(132, 8, 120, 33), 40);
+    cr_assert_eq(granted(132, 8, 120, 1), 8);
+    cr_assert_eq(granted(132, 0, 0, 33), 132, "what the device does not enforce is not said either");
 }
 
 Test(limits, uuid_as_people_write_it)

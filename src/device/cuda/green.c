@@ -1,0 +1,270 @@
+/*
+ * Places: where a client's streams live. A client with a share of the multiprocessors has a green context of its own,
+ * made of groups of multiprocessors; one without a limit has the whole device, as streams of the primary context.
+ *
+ * The device is split into groups once, as small as the driver makes them (8 multiprocessors on Hopper), because groups
+ * can only be joined in one context if they come from one split. A share is a number of groups: the least used ones, so
+ * that clients do not overlap while there is room, and overlap evenly when there is none. What the split leaves over
+ * belongs to no group; only clients without a limit run there. Nobody is moved when others come and go.
+ *
+ * Everything but the streams is the primary context's: memory, modules, functions and events serve all places.
+ *
+ * A new share or priority is a new place. Each stream moves there with its next operation, which waits for what was
+ * submitted before; the old place goes when the driver has finished all that was in it.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "device/cuda/state.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
+
+/* --- the device ----------------------------------------------------------------------------------------------------- */
+
+static CUresult split(struct dev *d)
+{
+    struct cuda_groups *g = &d->groups;
+    const CUdevResourceType type = CU_DEV_RESOURCE_TYPE_SM;
+    CUdevResource all = { 0 };
+    unsigned count = 0;
+    CUresult r = d->api.cuDeviceGetDevResource(d->device, &all, type);
+    if (r == CUDA_SUCCESS) /* how many there would be; the driver rounds the size up to its smallest */
+        r = d->api.cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 1);
+    if (r != CUDA_SUCCESS)
+        return r;
+    count = GM_MIN(count, CUDA_GROUPS_MAX);
+    r = count ? d->api.cuDevSmResourceSplitByCount(g->group, &count, &all, NULL, 0, 1) : CUDA_ERROR_NOT_SUPPORTED;
+    if (r != CUDA_SUCCESS)
+        return r;
+    g->size = g->group[0].sm.smCount;
+    while (g->count < count && g->group[g->count].sm.smCount == g->size)
+        g->count++;
+    return g->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void cuda_places_open(struct dev *d)
+{
+    struct dev_info *i = &d->info;
+    int least = 0, greatest = 0;
+    CUresult r = split(d);
+    if (r != CUDA_SUCCESS) {
+        gm_warn(&topic, "no green contexts: error %d; shares of multiprocessors are not enforced", (int)r);
+        d->groups.count = d->groups.size = 0;
+    }
+    i->multiprocessors_step = d->groups.size;
+    i->multiprocessors_shared = d->groups.size * d->groups.count;
+
+    /* The lowest of the device's priorities are for the clients below normal: even their most urgent stream comes
+     * after everything of the others. Neither kind hears of more than it has. */
+    if (d->api.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest > least)
+        least = greatest = 0;
+    uint32_t all = (uint32_t)(least - greatest) + 1;
+    i->priorities_low = all >= 4 ? 2 : 1;
+    i->priorities = all >= 2 ? all - i->priorities_low : 1;
+    d->priority_least = least;
+    d->priority_shift = (int)(all - i->priorities);
+}
+
+/* --- places --------------------------------------------------------------------------------------------------------- */
+
+/* Takes `wanted` groups, the least used first. */
+static void take_groups(struct dev *d, struct cuda_place *p, uint32_t wanted)
+{
+    struct cuda_groups *g = &d->groups;
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t n = 0; n < wanted; n++) {
+        uint32_t best = CUDA_GROUPS_MAX;
+        for (uint32_t i = 0; i < g->count; i++)
+            if (!(p->groups >> i & 1) && (best == CUDA_GROUPS_MAX || g->use[i] < g->use[best]))
+                best = i;
+        p->groups |= 1ull << best;
+        g->use[best]++;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void give_groups(struct dev *d, const struct cuda_place *p)
+{
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t i = 0; i < d->groups.count; i++)
+        d->groups.use[i] -= (uint32_t)(p->groups >> i & 1);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static CUresult make_green(struct dev *d, struct cuda_place *p, uint32_t multiprocessors)
+{
+    CUdevResource chosen[CUDA_GROUPS_MAX], got = { 0 };
+    CUdevResourceDesc description;
+    unsigned count = 0;
+    uint32_t wanted = GM_MIN(multiprocessors / d->groups.size, d->groups.count);
+    take_groups(d, p, GM_MAX(wanted, 1u));
+    for (uint32_t i = 0; i < d->groups.count; i++)
+        if (p->groups >> i & 1)
+            chosen[count++] = d->groups.group[i];
+    CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuGreenCtxCreate(&p->green, description, d->device, CU_GREEN_CTX_DEFAULT_STREAM);
+    if (r != CUDA_SUCCESS) {
+        p->green = NULL;
+        give_groups(d, p);
+        return r;
+    }
+    r = d->api.cuGreenCtxGetDevResource(p->green, &got, CU_DEV_RESOURCE_TYPE_SM);
+    if (r != CUDA_SUCCESS || got.sm.smCount != count * d->groups.size)
+        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", count * d->groups.size,
+                got.sm.smCount, (int)r);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int priority)
+{
+    struct dev *d = c->dev;
+    const struct cuda_place *now = atomic_load_explicit(&c->place, memory_order_relaxed);
+    CUresult r = CUDA_SUCCESS;
+    if (multiprocessors >= d->info.multiprocessors || d->groups.count == 0)
+        multiprocessors = 0;
+    if (now && now->multiprocessors == multiprocessors && now->low == (priority > 0))
+        return CUDA_SUCCESS;
+    struct cuda_place *p = calloc(1, sizeof(*p));
+    if (!p)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    p->low = priority > 0;
+    p->multiprocessors = multiprocessors;
+    if (multiprocessors)
+        r = make_green(d, p, multiprocessors);
+    if (r != CUDA_SUCCESS) {
+        free(p);
+        return r;
+    }
+    pthread_mutex_lock(&c->places_lock);
+    gm_list_append(&c->places, &p->link);
+    pthread_mutex_unlock(&c->places_lock);
+    atomic_store_explicit(&c->place, p, memory_order_release);
+    return CUDA_SUCCESS;
+}
+
+static void place_destroy(struct dev_client *c, struct cuda_place *p)
+{
+    gm_list_remove(&p->link);
+    if (p->green) {
+        (void)c->dev->api.cuGreenCtxDestroy(p->green);
+        give_groups(c->dev, p);
+    }
+    free(p);
+}
+
+void cuda_places_collect(struct dev_client *c, bool all)
+{
+    const struct cuda_place *now = atomic_load_explicit(&c->place, memory_order_acquire);
+    pthread_mutex_lock(&c->places_lock);
+    gm_list_for_each_safe (p, &c->places, struct cuda_place, link)
+        if (all || (p != now && p->streams == 0 && !p->unsure))
+            place_destroy(c, p);
+    pthread_mutex_unlock(&c->places_lock);
+}
+
+/* --- streams -------------------------------------------------------------------------------------------------------- */
+
+/* A client's priority of a stream as one of the device's. */
+static int device_priority(const struct dev *d, bool low, int priority)
+{
+    int most = 1 - (int)(low ? d->info.priorities_low : d->info.priorities);
+    priority = GM_MAX(priority, most);
+    priority = GM_MIN(priority, 0);
+    return d->priority_least + priority - (low ? 0 : d->priority_shift);
+}
+
+static CUresult make_stream(struct dev_queue *q, struct cuda_place *p, CUstream *out)
+{
+    struct dev *d = q->client->dev;
+    int priority = device_priority(d, p->low, q->priority);
+    return p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
+                    : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+}
+
+CUresult cuda_stream_create(struct dev_queue *q)
+{
+    struct cuda_place *p = atomic_load_explicit(&q->client->place, memory_order_acquire);
+    CUresult r = make_stream(q, p, &q->stream);
+    if (r == CUDA_SUCCESS) {
+        q->place = p;
+        p->streams++;
+    }
+    return r;
+}
+
+/* Puts `next` behind all that the queue's stream has. */
+static CUresult follow(struct dev_queue *q, CUstream next)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUevent event;
+    CUresult r = api->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = api->cuEventRecord(event, q->stream);
+    if (r == CUDA_SUCCESS)
+        r = api->cuStreamWaitEvent(next, event, CU_EVENT_WAIT_DEFAULT);
+    (void)api->cuEventDestroy_v2(event); /* the driver keeps it for as long as somebody waits */
+    return r;
+}
+
+void cuda_stream_move(struct dev_queue *q)
+{
+    struct dev_client *c = q->client;
+    struct dev *d = c->dev;
+    struct cuda_place *p = atomic_load_explicit(&c->place, memory_order_acquire);
+    CUstream next = NULL;
+    cuda_stream_settle(q);
+    if (q->before || q->refused == p) /* one move at a time; what failed once is not tried with every operation */
+        return;
+    CUresult r = make_stream(q, p, &next);
+    if (r == CUDA_SUCCESS)
+        r = follow(q, next);
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "a stream stays where it is, its client's new limits do not hold for it: error %d", (int)r);
+        if (next)
+            (void)d->api.cuStreamDestroy_v2(next);
+        q->refused = p;
+        return;
+    }
+    q->before = q->stream;
+    q->place_before = q->place;
+    q->place = p;
+    p->streams++;
+    c->moving++;
+    pthread_mutex_lock(&d->lock); /* the watch asks about the stream */
+    q->stream = next;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* The driver's word, not the completion word: that one is the client's to forge. */
+static bool is_done(const struct dev_queue *q, CUstream stream)
+{
+    return q->client->dev->api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+}
+
+static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
+{
+    p->unsure |= !is_done(q, stream);
+    p->streams--;
+    (void)q->client->dev->api.cuStreamDestroy_v2(stream);
+}
+
+void cuda_stream_settle(struct dev_queue *q)
+{
+    if (!q->before || !is_done(q, q->before))
+        return;
+    leave(q, q->before, q->place_before);
+    q->before = NULL;
+    q->client->moving--;
+    cuda_places_collect(q->client, false);
+}
+
+void cuda_stream_destroy(struct dev_queue *q)
+{
+    if (q->before) {
+        leave(q, q->before, q->place_before);
+        q->client->moving--;
+    }
+    leave(q, q->stream, q->place);
+}
