@@ -84,7 +84,8 @@ static inline int rt_enter(struct rt_context **out)
     if (GM_UNLIKELY(!c || rt_object_generation(&c->object) != rt_current.generation ||
                     !atomic_load_explicit(&c->active, memory_order_relaxed)))
         return rt_current_missing();
-    return rt_session_error(rt_session);
+    int error = rt_session_error(rt_session);
+    return GM_LIKELY(!error) ? CUDA_SUCCESS : rt_session_failed(rt_session, error);
 }
 
 /* For calls that name what they mean by a handle: they need no current context. The same checks otherwise. */

@@ -43,6 +43,8 @@ static int watchdog(void *arg)
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy)
 {
     int r = tp_word_wait(&s->shared.streams[number].completed, seq, policy ? policy : &s->patient);
+    if (GM_UNLIKELY(tp_input_pending(&s->output)))
+        rt_output_show(s);
     return r ? r : rt_session_error(s);
 }
 
@@ -241,12 +243,14 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
     s->request = malloc(WIRE_PACKET_MAX);
     pthread_mutex_init(&s->request_lock, NULL);
     pthread_mutex_init(&s->ring_lock, NULL);
+    pthread_mutex_init(&s->output_lock, NULL);
     s->patient = (struct tp_wait_policy) { .spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_NS : 0,
                                            .slice_ms = SLICE_MS,
                                            .watchdog = watchdog,
                                            .arg = s };
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
+        tp_input_init(&s->output, &s->shared);
         tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data, s->shared.ring_size);
         result = rt_request_ready(s);
         if (result != CUDA_SUCCESS)

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "transport/session.h"
+#include "transport/output.h"
 #include "transport/sock.h"
 
 #define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
@@ -55,6 +55,9 @@ struct rt_session {
     unsigned frees_out;       /* request_lock: frees whose answer has not come yet */
     struct tp_packet *packet; /* request_lock */
     uint8_t *request;         /* request_lock: where requests are encoded */
+
+    pthread_mutex_t output_lock;
+    struct tp_input output; /* output_lock to take out */
 
     pthread_mutex_t ring_lock;
     struct tp_ring ring; /* ring_lock */
@@ -108,6 +111,13 @@ static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t numbe
 {
     return atomic_load_explicit(&s->lanes[number].issued, memory_order_acquire);
 }
+
+/* Writes out what the device has printed so far; after a wait, whatever its end. Any thread; no other lock is needed
+ * meanwhile. */
+GM_COLD void rt_output_show(struct rt_session *s);
+
+/* What a call answers that finds the session in error: `error`; what a failed assertion said is shown before. */
+GM_COLD int rt_session_failed(struct rt_session *s, int error);
 
 /* Requests. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
 /* All is mapped; answered when the device knows the client. */

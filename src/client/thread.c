@@ -96,7 +96,10 @@ int rt_enter_any(void)
     if (rt_current.in_callback)
         return CUDA_ERROR_NOT_PERMITTED;
     int r = rt_ready();
-    return r ? r : rt_session_error(rt_session);
+    if (r)
+        return r;
+    int error = rt_session_error(rt_session);
+    return GM_LIKELY(!error) ? CUDA_SUCCESS : rt_session_failed(rt_session, error);
 }
 
 void rt_context_forget(void)

@@ -24,6 +24,8 @@ int tp_session_create(void)
         .ring_size = TP_RING_BYTES,
         .reply_at = TP_REPLY_AT,
         .reply_size = TP_REPLY_BYTES,
+        .output_at = TP_OUTPUT_AT,
+        .output_size = TP_OUTPUT_BYTES,
     };
     ssize_t n = pwrite(fd, &h, sizeof(h), 0);
     if (n != (ssize_t)sizeof(h))
@@ -42,9 +44,12 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
         return false;
     if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
-        !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size))
+        !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size) ||
+        !table_fits(h->output_at, h->output_size, 1, size))
         return false;
     if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
+        return false;
+    if (h->output_size != TP_OUTPUT_BYTES || (uint64_t)h->reply_at + h->reply_size > h->output_at)
         return false;
     if (h->reply_size != sizeof(struct tp_reply) || !gm_is_pow2(h->ring_size) || h->ring_size < 2 * WIRE_RECORD_MAX)
         return false;
@@ -83,6 +88,7 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
     s->ring_data = base + h.ring_at;
     s->ring_size = h.ring_size;
     s->reply = (struct tp_reply *)(void *)(base + h.reply_at);
+    s->output = base + h.output_at;
     return 0;
 }
 

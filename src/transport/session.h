@@ -7,6 +7,7 @@
  *   events_at    struct tp_event_slot[TP_EVENTS]
  *   ring_at      the command ring's bytes
  *   reply_at     struct tp_reply: the answer to the last `call`
+ *   output_at    what kernels print (output.h)
  *
  * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
  * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
@@ -34,6 +35,7 @@
 #define TP_EVENTS          65536u
 #define TP_RING_BYTES      (1u << 20)
 #define TP_REPLY_BYTES     (64u << 10)
+#define TP_OUTPUT_BYTES    (1u << 20) /* as much as CUDA keeps of device printf */
 #define TP_SEQ_FAILED      UINT64_MAX /* in `completed`: nothing of this stream will run any more */
 
 struct tp_session_header {
@@ -48,6 +50,15 @@ struct tp_session_header {
     uint32_t ring_size;
     uint32_t reply_at;
     uint32_t reply_size;
+    uint32_t output_at;
+    uint32_t output_size; /* TP_OUTPUT_BYTES */
+};
+
+/* Free-running indices of the output's bytes. */
+struct tp_output_shared {
+    _Atomic uint32_t written GM_ALIGNED(GM_CACHELINE); /* executor */
+    _Atomic uint32_t read;                             /* client */
+    uint8_t pad[GM_CACHELINE - 2 * sizeof(uint32_t)];
 };
 
 struct tp_session_control {
@@ -60,6 +71,7 @@ struct tp_session_control {
     struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
     struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;
+    struct tp_output_shared output;
 };
 
 struct tp_stream_slot {
@@ -94,7 +106,8 @@ _Static_assert(sizeof(struct tp_reply) == TP_REPLY_BYTES, "layout");
 #define TP_EVENTS_AT    (TP_STREAMS_AT + TP_STREAMS * (uint32_t)sizeof(struct tp_stream_slot))
 #define TP_RING_AT      (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
 #define TP_REPLY_AT     (TP_RING_AT + TP_RING_BYTES)
-#define TP_SESSION_SIZE (TP_REPLY_AT + TP_REPLY_BYTES)
+#define TP_OUTPUT_AT    (TP_REPLY_AT + TP_REPLY_BYTES)
+#define TP_SESSION_SIZE (TP_OUTPUT_AT + TP_OUTPUT_BYTES)
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");
 
@@ -108,6 +121,7 @@ struct tp_session {
     void *ring_data;
     uint32_t ring_size;
     struct tp_reply *reply;
+    uint8_t *output;
     uint32_t streams_count;
     uint32_t events_count;
 };

@@ -248,7 +248,7 @@ static enum ptx_fault run_guarded(const struct soft_code *code, struct soft_bloc
     return fault;
 }
 
-static void take_print(void *arg, const char *text, uint32_t size)
+static void take_print(void *arg, int fd, const char *text, uint32_t size)
 {
     char **at = arg;
     size_t used = strlen(at[0]), room = (size_t)(at[1] - at[0]);

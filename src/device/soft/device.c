@@ -13,7 +13,7 @@
 #include "device/soft/kernel.h"
 #include "device/soft/loader/compiler.h"
 
-#define PRINT_BYTES 65536u /* texts of one client's kernels that nobody has taken yet */
+#define PRINT_BYTES (1u << 20) /* texts of one client's kernels that nobody has taken yet */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -76,12 +76,15 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
     gm_list_init(&c->modules);
+    pthread_mutex_init(&c->print_lock, NULL);
+    tp_output_init(&c->output, config->session);
     soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
     if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||
         dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         soft_print_destroy(c->helpers.print);
+        tp_output_finish(&c->output);
         free(c);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -110,6 +113,8 @@ static void soft_client_destroy(struct dev_client *c)
         soft_module_unload(m);
     dev_window_close(&c->window);
     soft_print_destroy(c->helpers.print);
+    tp_output_finish(&c->output);
+    pthread_mutex_destroy(&c->print_lock);
     free(c);
 }
 

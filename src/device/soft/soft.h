@@ -8,6 +8,7 @@
 #include "device/soft/exec/helpers.h"
 #include "device/soft/exec/sched.h"
 #include "device/window.h"
+#include "transport/output.h"
 
 struct soft_compiler;
 struct soft_kernel;
@@ -25,8 +26,9 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
-    atomic_flag draining;   /* somebody takes texts out of the print buffer */
-    struct gm_list modules; /* main thread */
+    pthread_mutex_t print_lock;
+    struct tp_output output; /* print_lock to move texts there from the print buffer */
+    struct gm_list modules;  /* main thread */
 };
 
 /* Main thread, but for `refs`: one for the client's list, one for each launch that has not ended. */

@@ -18,7 +18,7 @@ static struct soft_block block;
 static char taken[1 << 16];
 static size_t taken_size;
 
-static void take(void *arg, const char *text, uint32_t size)
+static void take(void *arg, int fd, const char *text, uint32_t size)
 {
     cr_assert(taken_size + size < sizeof(taken));
     memcpy(taken + taken_size, text, size);
@@ -156,11 +156,11 @@ Test(interp_printf, full_buffer_drops)
     uint32_t count = 0, kept = 0;
     memset(text, 'z', sizeof(text));
     for (int i = 0; i < 20; i++)
-        kept += soft_print_append(helpers.print, text, sizeof(text));
+        kept += soft_print_append(helpers.print, 1, text, sizeof(text));
     cr_assert_eq(kept, 8);
     cr_assert_eq(soft_print_drain(helpers.print, take, &count), 12);
     cr_assert_eq(count, kept);
-    cr_assert(soft_print_append(helpers.print, text, 10));
+    cr_assert(soft_print_append(helpers.print, 1, text, 10));
     cr_assert_eq(soft_print_drain(helpers.print, take, &count), 0);
     cr_assert_eq(count, kept + 1);
 }
@@ -172,7 +172,7 @@ static void *writer(void *arg)
     for (uint32_t i = 0; i < 20000; i++) {
         char line[64];
         int n = snprintf(line, sizeof(line), "w%u %u %.*s", number, i, (int)(i % 23), "abcdefghijklmnopqrstuvwxyz");
-        while (!soft_print_append(helpers.print, line, (uint32_t)n))
+        while (!soft_print_append(helpers.print, 1, line, (uint32_t)n))
             sched_yield();
     }
     return NULL;
@@ -180,7 +180,7 @@ static void *writer(void *arg)
 
 static uint32_t next_serial[3];
 
-static void check_line(void *arg, const char *text, uint32_t size)
+static void check_line(void *arg, int fd, const char *text, uint32_t size)
 {
     uint32_t number, serial;
     int used;

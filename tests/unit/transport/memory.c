@@ -115,7 +115,8 @@ Test(session, what_the_server_makes_is_accepted)
     cr_assert_eq((uintptr_t)s.control % GM_CACHELINE, 0);
     cr_assert_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
     cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.reply);
-    cr_assert_eq((char *)(s.reply + 1), (char *)s.base + s.size);
+    cr_assert_eq((char *)(s.reply + 1), (char *)s.output);
+    cr_assert_eq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.base + s.size);
     tp_session_detach(&s);
     tp_session_detach(&s);
 }
@@ -139,6 +140,8 @@ Test(session, each_field_of_the_header_matters)
     TRY(ring_at)
     TRY(reply_at)
     TRY(reply_size)
+    TRY(output_at)
+    TRY(output_size)
 #undef TRY
     struct tp_session_header h = good;
     h.version = TP_SESSION_VERSION + 1;
@@ -193,7 +196,8 @@ Test(session, random_headers_are_refused_or_safe)
             cr_assert_leq(s.events_count, TP_EVENTS);
             cr_assert_leq((char *)&s.streams[s.streams_count], (char *)s.base + s.size);
             cr_assert_leq((char *)&s.events[s.events_count], (char *)s.base + s.size);
-            cr_assert_leq((char *)s.ring_data + s.ring_size, (char *)s.base + s.size);
+            cr_assert_leq((char *)s.ring_data + s.ring_size, (char *)s.output);
+            cr_assert_leq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.base + s.size);
             tp_session_detach(&s);
         }
         close(fd);

@@ -317,7 +317,7 @@ static int32_t helper_vprintf(struct soft_block *b, uint32_t thread, uint64_t fo
     }
     if (r.fault)
         return SOFT_PRINT_FAULT;
-    if (b->helpers->print && !soft_print_append(b->helpers->print, t.data, t.size))
+    if (b->helpers->print && !soft_print_append(b->helpers->print, 1, t.data, t.size))
         return -1;
     return a.taken;
 }
@@ -346,7 +346,7 @@ static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t m
     text_put_from(&t, &r, message);
     text_puts(&t, "` failed.\n", 10);
     if (b->helpers->print)
-        soft_print_append(b->helpers->print, t.data, t.size);
+        soft_print_append(b->helpers->print, 2, t.data, t.size);
     b->fault_thread = thread;
 }
 

@@ -37,12 +37,13 @@ void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);
 struct soft_print *soft_print_create(uint32_t bytes);
 void soft_print_destroy(struct soft_print *p);
 
-/* Appends one text; false, counted as dropped, if there is no room. Any number of threads at once, lock-free; a
+/* Appends one text for descriptor `fd`, 1 or 2; false, counted as dropped, if there is no room. Any number of threads at once, lock-free; a
  * writer that is stopped for ever in the middle loses this and all later text, nothing else. */
-bool soft_print_append(struct soft_print *p, const char *text, uint32_t size);
+bool soft_print_append(struct soft_print *p, int fd, const char *text, uint32_t size);
 
 /* Hands over what has arrived, in order, and frees its room. One thread at a time. Returns how many texts were
  * dropped since the last call. */
-uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, const char *text, uint32_t size), void *arg);
+uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, int fd, const char *text, uint32_t size),
+                          void *arg);
 
 #endif

@@ -10,14 +10,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "device/attributes.h"
 #include "device/soft/exec/worker.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
-
-static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
-static struct gm_log_topic print_topic = GM_LOG_TOPIC("print");
 
 #define LOCAL_MOST    (256ull << 20) /* local memory of a block */
 #define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
@@ -162,6 +158,23 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
     dev_work_fail(l->op.queue->work, result, address, text);
 }
 
+static void print_take(void *arg, int fd, const char *text, uint32_t size)
+{
+    struct dev_client *c = arg;
+    (void)tp_output_write(&c->output, fd, text, size);
+}
+
+/* What the client's kernels have printed so far goes on its way: before anybody can see that they have ended. */
+static void print_drain(const struct launch *l)
+{
+    struct dev_client *c = l->kernel->module->client;
+    if (!c->helpers.print)
+        return;
+    pthread_mutex_lock(&c->print_lock);
+    tp_output_lose(&c->output, soft_print_drain(c->helpers.print, print_take, c));
+    pthread_mutex_unlock(&c->print_lock);
+}
+
 static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t first, uint64_t count)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
@@ -179,34 +192,10 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
     int signal = soft_worker_guarded(w, blocks_run, &loop);
     if (GM_LIKELY(signal == 0 && loop.outcome == SOFT_DONE))
         return true;
+    print_drain(l);
     if (signal != DEV_GUARD_INTERRUPT || !atomic_load_explicit(&t->account->stopping, memory_order_relaxed))
         launch_fault(l, w, signal, loop.outcome);
     return false;
-}
-
-static void print_take(void *arg, const char *text, uint32_t size)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    const struct launch *l = arg;
-    if (!atomic_flag_test_and_set(&said))
-        gm_warn(&topic,
-                "kernel %s prints: device printf is not delivered to programs yet, GMUX_LOG=print=info logs it",
-                l->kernel->name);
-    while (size > 0 && text[size - 1] == '\n')
-        size--;
-    gm_info(&print_topic, "kernel %s: %.*s", l->kernel->name, (int)size, text);
-}
-
-/* What the kernel has printed so far goes to the log. */
-static void print_drain(struct launch *l)
-{
-    struct dev_client *c = l->kernel->module->client;
-    if (!c->helpers.print || atomic_flag_test_and_set_explicit(&c->draining, memory_order_acquire))
-        return;
-    uint32_t dropped = soft_print_drain(c->helpers.print, print_take, l);
-    if (dropped)
-        gm_info(&print_topic, "kernel %s: %u texts lost for want of room", l->kernel->name, dropped);
-    atomic_flag_clear_explicit(&c->draining, memory_order_release);
 }
 
 static void launch_done(struct soft_task *t)

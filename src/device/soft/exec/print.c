@@ -13,6 +13,7 @@
 #define PRINT_MIN   8192u
 #define PRINT_ALIGN 8u
 #define PRINT_READY 0x80000000u /* in a header: the text is complete; low bits: its size */
+#define PRINT_ERROR 0x40000000u /* it is for standard error */
 
 struct soft_print {
     uint32_t mask;
@@ -78,7 +79,7 @@ static uint32_t *ring_header(struct soft_print *p, uint32_t at)
     return (uint32_t *)(void *)(p->ring + (at & p->mask));
 }
 
-bool soft_print_append(struct soft_print *p, const char *text, uint32_t size)
+bool soft_print_append(struct soft_print *p, int fd, const char *text, uint32_t size)
 {
     if (size > SOFT_PRINT_MAX)
         size = SOFT_PRINT_MAX;
@@ -93,11 +94,12 @@ bool soft_print_append(struct soft_print *p, const char *text, uint32_t size)
         }
     } while (!__atomic_compare_exchange_n(&p->head, &head, head + need, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     ring_copy_in(p, head + (uint32_t)sizeof(uint32_t), text, size);
-    __atomic_store_n(ring_header(p, head), PRINT_READY | size, __ATOMIC_RELEASE);
+    __atomic_store_n(ring_header(p, head), PRINT_READY | (fd == 2 ? PRINT_ERROR : 0) | size, __ATOMIC_RELEASE);
     return true;
 }
 
-uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, const char *text, uint32_t size), void *arg)
+uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, int fd, const char *text, uint32_t size),
+                          void *arg)
 {
     char text[SOFT_PRINT_MAX + 1];
     uint32_t tail = __atomic_load_n(&p->tail, __ATOMIC_RELAXED);
@@ -108,14 +110,14 @@ uint32_t soft_print_drain(struct soft_print *p, void (*take)(void *arg, const ch
         uint32_t header = __atomic_load_n(ring_header(p, tail), __ATOMIC_ACQUIRE);
         if (!(header & PRINT_READY))
             break;
-        uint32_t size = GM_MIN(header & ~PRINT_READY, SOFT_PRINT_MAX);
+        uint32_t size = GM_MIN(header & ~(PRINT_READY | PRINT_ERROR), SOFT_PRINT_MAX);
         ring_copy_out(p, tail + (uint32_t)sizeof(uint32_t), text, size);
         text[size] = 0;
         uint32_t taken = record_size(size);
         ring_zero(p, tail, taken);
         tail += taken;
         __atomic_store_n(&p->tail, tail, __ATOMIC_RELEASE);
-        take(arg, text, size);
+        take(arg, header & PRINT_ERROR ? 2 : 1, text, size);
     }
     return __atomic_exchange_n(&p->dropped, 0, __ATOMIC_RELAXED);
 }
