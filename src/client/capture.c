@@ -438,6 +438,33 @@ int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg)
     return r ? r : add(st, &p);
 }
 
+int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
+{
+    struct rt_params p;
+    CUDA_MEM_ALLOC_NODE_PARAMS m = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                                                  .id = st->context->device } },
+                                     .bytesize = size };
+    rt_graph_lock();
+    int r = rt_params_alloc(&p, &m);
+    if (r == CUDA_SUCCESS) {
+        *out = p.memory.described.dptr;
+        r = rt_capture_add_locked(st, &p);
+    }
+    rt_graph_unlock();
+    return r;
+}
+
+int rt_capture_free(struct rt_stream *st, CUdeviceptr address)
+{
+    struct rt_params p;
+    rt_graph_lock();
+    int r = rt_params_free(&p, address);
+    r = r ? r : rt_capture_add_locked(st, &p);
+    rt_graph_unlock();
+    return r;
+}
+
 /* --- events ------------------------------------------------------------------------------------------------------- */
 
 int rt_capture_record(struct rt_stream *st, CUevent event, bool external)

@@ -80,6 +80,8 @@ int rt_capture_launch(struct rt_stream *st, const void *function, const struct r
                       const CUlaunchAttribute *attributes, unsigned count);
 int rt_capture_copy(struct rt_stream *st, const struct rt_box *box);
 int rt_capture_fill(struct rt_stream *st, const struct rt_fill *fill);
+int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out);
+int rt_capture_free(struct rt_stream *st, CUdeviceptr address);
 int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg);
 /* `external`: as a node. */
 int rt_capture_record(struct rt_stream *st, CUevent event, bool external);

@@ -198,6 +198,10 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
         return add_event(b, RT_STEP_RECORD_EVENT, n->params.event);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return add_event(b, RT_STEP_WAIT_EVENT, n->params.event);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        b->memory = true;
+        return CUDA_SUCCESS;
     default: /* an empty one */
         return CUDA_SUCCESS;
     }
@@ -210,7 +214,7 @@ int rt_block_build(struct rt_exec_body *b)
         staged_free_all(b);
     b->block_size = 0;
     b->steps_count = 0;
-    b->calls = b->broken = false;
+    b->calls = b->memory = b->broken = false;
     for (uint32_t i = 0; i < b->order_count && r == CUDA_SUCCESS; i++)
         r = add_node(b, b->order[i]);
     b->broken = r != CUDA_SUCCESS;

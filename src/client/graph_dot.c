@@ -12,6 +12,7 @@ static const char *const names[] = {
     [CU_GRAPH_NODE_TYPE_MEMSET] = "memset",         [CU_GRAPH_NODE_TYPE_HOST] = "host",
     [CU_GRAPH_NODE_TYPE_GRAPH] = "graph",           [CU_GRAPH_NODE_TYPE_EMPTY] = "empty",
     [CU_GRAPH_NODE_TYPE_WAIT_EVENT] = "event wait", [CU_GRAPH_NODE_TYPE_EVENT_RECORD] = "event record",
+    [CU_GRAPH_NODE_TYPE_MEM_ALLOC] = "alloc",       [CU_GRAPH_NODE_TYPE_MEM_FREE] = "free",
 };
 
 static bool wants(unsigned flags, unsigned flag)

@@ -8,6 +8,7 @@
 
 #include "client/capture.h"
 #include "client/event.h"
+#include "client/graph_memory.h"
 #include "client/hostfunc.h"
 
 struct rt_table rt_execs = RT_TABLE(RT_KIND_EXEC, struct rt_exec);
@@ -129,6 +130,29 @@ static int check_events(const struct rt_exec_body *b)
     return CUDA_SUCCESS;
 }
 
+/* What is allocated already cannot be allocated again, unless the graph was made so that it frees it first. */
+static int check_memory(const struct rt_exec *e)
+{
+    const struct rt_exec_body *b = e->body;
+    if (!b->memory || (e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+        return CUDA_SUCCESS;
+    for (uint32_t i = 0; i < b->order_count; i++) {
+        const struct rt_params *p = &b->order[i]->params;
+        if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && rt_graph_memory_live(p->memory.memory))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+static void use_memory(struct rt_exec_body *b)
+{
+    for (uint32_t i = 0; b->memory && i < b->order_count; i++) {
+        const struct rt_params *p = &b->order[i]->params;
+        if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            rt_graph_memory_set_live(p->memory.memory, p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    }
+}
+
 static int wait_event(CUevent event, struct rt_stream *st)
 {
     uint32_t number;
@@ -164,6 +188,7 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return launch_into_capture(b, st);
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_events(b);
+    r = r ? r : check_memory(e);
     r = r ? r : rt_launch_ready();
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
@@ -179,6 +204,8 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
         b->last_seq = rt_lane_issued(rt_session, st->number);
     }
     rt_queue_end();
+    if (r == CUDA_SUCCESS)
+        use_memory(b);
     return r;
 }
 

@@ -53,6 +53,7 @@ struct rt_exec_body {
     struct rt_step *steps;
     uint32_t steps_count, steps_capacity;
     bool calls;  /* some step is one */
+    bool memory; /* some node allocates or frees */
     bool broken; /* there was no memory for the block */
     struct rt_staged *staged;
     uint32_t last_number; /* where the last launch ended */

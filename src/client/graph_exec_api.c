@@ -234,6 +234,9 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, 
     int r = enter(nodeParams);
     if (r == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
         return rt_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
+    if (r == CUDA_SUCCESS &&
+        (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE))
+        r = CUDA_ERROR_INVALID_VALUE;
     return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
 }
 

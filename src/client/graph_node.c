@@ -342,6 +342,60 @@ CUresult rt_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
     return set_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                   size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(phGraphNode ? nodeParams : NULL);
+    if (r)
+        return r;
+    rt_graph_lock();
+    r = rt_params_alloc(&p, nodeParams);
+    if (r == CUDA_SUCCESS) {
+        CUdeviceptr address = p.memory.described.dptr;
+        r = add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+        nodeParams->dptr = r ? 0 : address;
+    }
+    rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                  size_t numDependencies, CUdeviceptr dptr)
+{
+    struct rt_params p;
+    int r = enter(phGraphNode);
+    if (r)
+        return r;
+    rt_graph_lock();
+    r = rt_params_free(&p, dptr);
+    r = r ? r : add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+    rt_graph_unlock();
+    return r;
+}
+
+static void get_alloc(const struct rt_params *p, void *out)
+{
+    memcpy(out, &p->memory.described, sizeof(p->memory.described));
+}
+
+static void get_free(const struct rt_params *p, void *out)
+{
+    *(CUdeviceptr *)out = p->memory.described.dptr;
+}
+
+CUresult rt_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
+{
+    return with_params(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, get_alloc);
+}
+
+CUresult rt_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
+{
+    return with_params(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, get_free);
+}
+
 /* --- child graphs ------------------------------------------------------------------------------------------------- */
 
 /* Graph lock. A graph that may be put into another: not one that is being captured or is a child already. */
@@ -417,7 +471,10 @@ CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
     if (child)
         r = check_child(&nodeParams->graph, hGraph);
     r = r ? r : rt_params_generic(&p, nodeParams);
+    CUdeviceptr address = r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? p.memory.described.dptr : 0;
     r = r ? r : add_locked(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p);
+    if (r == CUDA_SUCCESS && address)
+        nodeParams->alloc.dptr = address;
     if (r == CUDA_SUCCESS && child && nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         move_child(*phGraphNode, nodeParams->graph.graph);
     rt_graph_unlock();
@@ -430,11 +487,18 @@ CUresult rt_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
     return rt_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
 }
 
+/* What a node is made with and keeps: its child graph, its memory. */
+static bool settable(CUgraphNodeType type)
+{
+    return type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+           type != CU_GRAPH_NODE_TYPE_MEM_FREE;
+}
+
 CUresult rt_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
     struct rt_params p;
     int r = enter(nodeParams);
-    if (r == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+    if (r == CUDA_SUCCESS && !settable(nodeParams->type))
         r = CUDA_ERROR_INVALID_VALUE;
     return set(hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
 }

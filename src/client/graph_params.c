@@ -10,6 +10,7 @@
 #include "client/event.h"
 #include "client/fill.h"
 #include "client/graph.h"
+#include "client/graph_memory.h"
 
 /* --- kernels ------------------------------------------------------------------------------------------------------ */
 
@@ -251,6 +252,35 @@ int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
     return rt_event_shared(event) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from)
+{
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .memory = { .described = *from } };
+    const CUmemPoolProps *pool = &from->poolProps;
+    if (from->bytesize == 0 || (from->accessDescCount && !from->accessDescs) ||
+        pool->location.type != CU_MEM_LOCATION_TYPE_DEVICE || pool->location.id < 0 ||
+        (unsigned)pool->location.id >= rt_session->device_count || pool->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (pool->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    p->memory.described.accessDescs = NULL; /* the one device that there is has access */
+    p->memory.described.accessDescCount = 0;
+    int r = rt_graph_memory_create(rt_current.context, from->bytesize, &p->memory.memory);
+    if (r == CUDA_SUCCESS)
+        p->memory.described.dptr = rt_graph_memory_address(p->memory.memory);
+    return r;
+}
+
+int rt_params_free(struct rt_params *p, CUdeviceptr address)
+{
+    struct rt_graph_memory *m = rt_graph_memory_find(address);
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEM_FREE,
+                              .memory = { .described.dptr = address, .memory = m } };
+    if (!m)
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_graph_memory_ref(m);
+    return CUDA_SUCCESS;
+}
+
 int rt_params_child(struct rt_params *p, const struct rt_graph *child)
 {
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_GRAPH };
@@ -292,10 +322,16 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
         return rt_params_event(p, from->type, from->eventWait.event);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return rt_params_event(p, from->type, from->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: {
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        _Static_assert(sizeof(alloc) == sizeof(from->alloc), "the same by another name");
+        memcpy(&alloc, &from->alloc, sizeof(alloc));
+        return rt_params_alloc(p, &alloc);
+    }
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return rt_params_free(p, from->free.dptr);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -312,6 +348,10 @@ int rt_params_clone(struct rt_params *p, const struct rt_params *from)
         return kernel_clone(&p->kernel, &from->kernel);
     case CU_GRAPH_NODE_TYPE_GRAPH:
         return rt_graph_clone(from->child, &p->child);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        rt_graph_memory_ref(p->memory.memory);
+        return CUDA_SUCCESS;
     default:
         return CUDA_SUCCESS;
     }
@@ -323,4 +363,6 @@ void rt_params_finish(struct rt_params *p)
         kernel_finish(&p->kernel);
     else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
         rt_graph_destroy(p->child);
+    else if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        rt_graph_memory_unref(p->memory.memory);
 }

@@ -39,6 +39,10 @@ struct rt_params {
         CUDA_HOST_NODE_PARAMS host;
         struct rt_graph *child; /* owned */
         CUevent event;
+        struct {
+            CUDA_MEM_ALLOC_NODE_PARAMS described; /* a free node's: dptr only */
+            struct rt_graph_memory *memory;       /* a reference */
+        } memory;
     };
 };
 
@@ -52,6 +56,10 @@ int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUc
 int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from);
 /* CU_GRAPH_NODE_TYPE_EVENT_RECORD or _WAIT_EVENT. */
 int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event);
+/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates; p->memory.described.dptr is the address. */
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from);
+/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_FREE, of memory that such a node allocated. */
+int rt_params_free(struct rt_params *p, CUdeviceptr address);
 /* Graph lock. A copy of `child` becomes the node's. */
 int rt_params_child(struct rt_params *p, const struct rt_graph *child);
 /* Any kind, as cuGraphAddNode has them. Graph lock. */
@@ -59,6 +67,7 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from);
 
 /* Graph lock if there may be a child graph. */
 int rt_params_clone(struct rt_params *p, const struct rt_params *from);
+/* Graph lock if there may be a child graph or memory. */
 void rt_params_finish(struct rt_params *p);
 
 /* What the program gave, or would have given. Pointers go into `p`. */

@@ -8,6 +8,7 @@
 
 #include "client/capture.h"
 #include "client/gen/api.h"
+#include "client/graph_memory.h"
 
 #define PITCH_ALIGN 512u
 
@@ -97,8 +98,10 @@ static int release(uint64_t address, unsigned accept)
     int r = rt_capture_unsafe();
     if (r)
         return r;
-    if (!rt_memory_remove(address, accept, &range))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_memory_remove(address, accept, &range)) {
+        r = accept & KIND(RT_MEMORY_DEVICE) ? rt_graph_memory_free(address, 0, 0) : CUDA_ERROR_NOT_FOUND;
+        return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_session_wait_all(rt_session);
+    }
     r = rt_session_wait_all(rt_session);
     if (r)
         return r;

@@ -16,6 +16,7 @@ enum rt_memory {
     RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
     RT_MEMORY_IMPORTED,   /* another process's, opened with cuIpcOpenMemHandle */
     RT_MEMORY_VIRTUAL,    /* mapped with cuMemMap */
+    RT_MEMORY_GRAPH,      /* of a node of a graph (graph_memory.h) */
 };
 
 struct rt_physical;
@@ -51,7 +52,7 @@ void rt_memory_set_access(uint64_t base, unsigned access);
 static inline bool rt_memory_is_device(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_IMPORTED ||
-           r->kind == RT_MEMORY_VIRTUAL;
+           r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_GRAPH;
 }
 
 /* Nobody but the device can touch it, whatever the device: it is not in this process's window. */

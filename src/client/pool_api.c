@@ -9,6 +9,7 @@
 
 #include "client/capture.h"
 #include "client/gen/api.h"
+#include "client/graph_memory.h"
 #include "client/memory.h"
 
 /* --- allocation ------------------------------------------------------------------------------------------------------ */
@@ -19,7 +20,7 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_refuse(st);
+        return rt_capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true)) /* what others hold unused may be room enough */
         r = rt_pool_alloc(p, st, size, &range.base, &range.block);
@@ -55,7 +56,15 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
     return dptr && p ? (CUresult)allocate(c, p, st, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Also for what cuMemAlloc allocated. */
+/* CUDA_ERROR_NOT_FOUND for what is not a graph's. */
+static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
+{
+    uint32_t number = st->number;
+    return number < TP_STREAMS ? rt_graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
+                               : CUDA_ERROR_NOT_FOUND;
+}
+
+/* Also for what cuMemAlloc and graphs allocated. */
 CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
     struct rt_context *c;
@@ -63,6 +72,11 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     struct rt_range range;
     int r = rt_enter_stream(hStream, &c, &st);
     if (r || dptr == 0)
+        return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_free(st, dptr);
+    r = free_of_graph(st, dptr);
+    if (GM_UNLIKELY(r != CUDA_ERROR_NOT_FOUND))
         return r;
     r = rt_queue_begin(st);
     if (r)

@@ -567,6 +567,29 @@ static void graph_in_capture(void)
     OK(cuMemFree(p));
 }
 
+/* Stream-ordered allocation and release become nodes. */
+static void memory(void)
+{
+    CUstream s = make_stream();
+    CUgraph g;
+    CUdeviceptr p = 0, q;
+    OK(cuMemAlloc(&q, 16));
+    begin(s);
+    OK(cuMemAllocAsync(&p, 1 << 16, s));
+    TRUE(p != 0);
+    OK(cuMemsetD32Async(p, 31, 4, s));
+    OK(cuMemcpyDtoDAsync(q, p, 16, s));
+    OK(cuMemFreeAsync(p, s));
+    OK(cuStreamEndCapture(s, &g));
+    EQ(nodes_in(g), 4);
+    EQ(edges_in(g), 3);
+    run(g, s);
+    EQ(read_word(q + 12), 31);
+    OK(cuGraphDestroy(g));
+    destroy(s);
+    OK(cuMemFree(q));
+}
+
 /* A stream is destroyed in the middle: its capture ends, or is spoilt. */
 static void destroyed_streams(void)
 {
@@ -656,6 +679,7 @@ int main(void)
         TEST(to_graph),
         TEST(external_events),
         TEST(graph_in_capture),
+        TEST(memory),
         TEST(destroyed_streams),
         TEST(destroyed_nodes),
         TEST(bad_calls),

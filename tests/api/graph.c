@@ -749,6 +749,84 @@ static void user_objects(void)
     wait_for(&gone, 1);
 }
 
+static CUgraphNode add_alloc(CUgraph g, size_t size, CUdeviceptr *out)
+{
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS a = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } },
+        .bytesize = size,
+    };
+    OK(cuGraphAddMemAllocNode(&n, g, NULL, 0, &a));
+    TRUE(a.dptr != 0);
+    *out = a.dptr;
+    return n;
+}
+
+/* Memory that a graph allocates and frees again, or leaves to the program. */
+static void memory_nodes(void)
+{
+    CUgraph g;
+    CUgraphNode n, freed;
+    CUDA_MEM_ALLOC_NODE_PARAMS a;
+    CUdeviceptr p, q, got;
+    cuuint64_t used = 99;
+    OK(cuMemAlloc(&q, 4));
+    OK(cuGraphCreate(&g, 0));
+    n = add_alloc(g, 1 << 20, &p);
+    OK(cuGraphMemAllocNodeGetParams(n, &a));
+    EQ(a.bytesize, 1 << 20);
+    TRUE(a.dptr == p);
+    n = add_fill(g, &n, 1, p, 21, 4);
+    CUDA_MEMCPY3D m = copy_params(q, NULL, p, NULL, 4);
+    n = add_copy(g, &n, 1, &m);
+    OK(cuGraphAddMemFreeNode(&freed, g, &n, 1, p));
+    OK(cuGraphMemFreeNodeGetParams(freed, &got));
+    TRUE(got == p);
+    IS(cuGraphAddMemFreeNode(&freed, g, &n, 1, q), CUDA_ERROR_INVALID_VALUE);
+    CUgraphExec e = make(g);
+    run(e);
+    run(e);
+    EQ(read_word(q), 21);
+    OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    EQ(used, 0);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+
+    OK(cuGraphCreate(&g, 0));
+    n = add_alloc(g, 4096, &p);
+    (void)add_fill(g, &n, 1, p, 22, 4);
+    e = make(g);
+    run(e);
+    EQ(read_word(p), 22);
+    IS(cuGraphLaunch(e, stream), CUDA_ERROR_INVALID_VALUE); /* still allocated */
+    OK(cuMemFreeAsync(p, stream));
+    run(e);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    EQ(read_word(p), 22); /* outlives the graph */
+    OK(cuMemFree(p));
+    OK(cuDeviceGraphMemTrim(0));
+    OK(cuMemFree(q));
+}
+
+/* Made so that a launch frees what the last one left. */
+static void auto_free(void)
+{
+    CUgraph g;
+    CUgraphExec e;
+    CUdeviceptr p;
+    OK(cuGraphCreate(&g, 0));
+    CUgraphNode n = add_alloc(g, 4096, &p);
+    (void)add_fill(g, &n, 1, p, 23, 4);
+    OK(cuGraphInstantiateWithFlags(&e, g, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    run(e);
+    run(e);
+    EQ(read_word(p), 23);
+    OK(cuMemFree(p));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+}
+
 static void drawing(void)
 {
     char path[64], text[4096] = "";
@@ -778,6 +856,7 @@ int main(void)
         TEST(structure),     TEST(bad_structure),     TEST(cycle),        TEST(stale),
         TEST(bad_params),    TEST(get_and_set),       TEST(exec_set),     TEST(update),
         TEST(generic_nodes), TEST(attributes),        TEST(user_objects), TEST(drawing),
+        TEST(memory_nodes),  TEST(auto_free),
     };
     CUcontext c;
     if (cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS &&

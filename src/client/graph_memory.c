@@ -1,0 +1,173 @@
+/*
+ * One allocation of the server's each: a program has few of them. No two share memory, even if their graph would allow
+ * it.
+ */
+#include "client/graph_memory.h"
+
+#include <stdlib.h>
+
+#include "client/gen/api.h"
+#include "client/graph.h"
+#include "client/memory.h"
+
+struct rt_graph_memory {
+    struct gm_list link;
+    uint64_t address, size;
+    unsigned references; /* nodes, and the program's while it is allocated */
+    bool live;
+    uint32_t number; /* the program's last free */
+    uint64_t seq;
+};
+
+_Atomic unsigned rt_graph_memories;
+
+static struct gm_list all = { &all, &all };
+static uint64_t used, used_high, reserved, reserved_high; /* bytes */
+
+int rt_graph_memory_create(struct rt_context *c, uint64_t size, struct rt_graph_memory **out)
+{
+    struct rt_graph_memory *m = calloc(1, sizeof(*m));
+    if (!m)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    (void)rt_memory_reap(false);
+    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, &m->address);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, &m->address);
+    if (r) {
+        free(m);
+        return r;
+    }
+    struct rt_range range = {
+        .base = m->address, .size = size, .window = m->address, .kind = RT_MEMORY_GRAPH, .context = c
+    };
+    r = rt_memory_insert(&range);
+    if (r) {
+        (void)rt_request_free(rt_session, m->address);
+        free(m);
+        return r;
+    }
+    m->size = size;
+    m->references = 1;
+    gm_list_append(&all, &m->link);
+    atomic_fetch_add_explicit(&rt_graph_memories, 1, memory_order_relaxed);
+    reserved += size;
+    reserved_high = GM_MAX(reserved, reserved_high);
+    *out = m;
+    return CUDA_SUCCESS;
+}
+
+void rt_graph_memory_ref(struct rt_graph_memory *m)
+{
+    m->references++;
+}
+
+void rt_graph_memory_unref(struct rt_graph_memory *m)
+{
+    struct rt_range range;
+    if (--m->references)
+        return;
+    gm_list_remove(&m->link);
+    atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
+    reserved -= m->size;
+    if (rt_memory_remove(m->address, 1u << RT_MEMORY_GRAPH, &range))
+        rt_memory_free_later(m->address, m->number, m->seq);
+    free(m);
+}
+
+struct rt_graph_memory *rt_graph_memory_find(CUdeviceptr address)
+{
+    gm_list_for_each (m, &all, struct rt_graph_memory, link)
+        if (m->address == address)
+            return m;
+    return NULL;
+}
+
+uint64_t rt_graph_memory_address(const struct rt_graph_memory *m)
+{
+    return m->address;
+}
+
+bool rt_graph_memory_live(const struct rt_graph_memory *m)
+{
+    return m->live;
+}
+
+void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live)
+{
+    if (m->live == live)
+        return;
+    m->live = live;
+    used = live ? used + m->size : used - m->size;
+    used_high = GM_MAX(used, used_high);
+    if (live)
+        m->references++;
+    else
+        rt_graph_memory_unref(m);
+}
+
+int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq)
+{
+    int r = CUDA_ERROR_NOT_FOUND;
+    rt_graph_lock();
+    struct rt_graph_memory *m = rt_graph_memory_find(address);
+    if (m && !m->live) {
+        r = CUDA_ERROR_INVALID_VALUE;
+    } else if (m) {
+        m->number = number;
+        m->seq = seq;
+        rt_graph_memory_set_live(m, false);
+        r = CUDA_SUCCESS;
+    }
+    rt_graph_unlock();
+    return r;
+}
+
+/* --- entry points ------------------------------------------------------------------------------------------------- */
+
+static int check_device(CUdevice device)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Nothing is kept that no node names. */
+CUresult rt_cuDeviceGraphMemTrim(CUdevice device)
+{
+    return check_device(device);
+}
+
+CUresult rt_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+    int r = check_device(device);
+    if (r)
+        return r;
+    if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_graph_lock();
+    *(cuuint64_t *)value = attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? used
+                           : attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? used_high
+                           : attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? reserved
+                                                                            : reserved_high;
+    rt_graph_unlock();
+    return CUDA_SUCCESS;
+}
+
+/* The high-water marks may be set back, nothing else. */
+CUresult rt_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+    int r = check_device(device);
+    if (r)
+        return r;
+    if (!value || *(const cuuint64_t *)value != 0 ||
+        (attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH && attr != CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_graph_lock();
+    if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
+        used_high = used;
+    else
+        reserved_high = reserved;
+    rt_graph_unlock();
+    return CUDA_SUCCESS;
+}
