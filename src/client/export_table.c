@@ -38,8 +38,11 @@ static CUresult unknown(enum table_name table, unsigned slot)
 #define SLOT_16(X, t, n)                                                                                             \
     X(t, n##0)                                                                                                       \
     X(t, n##1)                                                                                                       \
-    X(t, n##2) X(t, n##3) X(t, n##4) X(t, n##5) X(t, n##6) X(t, n##7) X(t, n##8) X(t, n##9) X(t, n##a) X(t, n##b)    \
-        X(t, n##c) X(t, n##d) X(t, n##e) X(t, n##f)
+    X(t, n##2)                                                                                                       \
+    X(t, n##3)                                                                                                       \
+    X(t, n##4)                                                                                                       \
+    X(t, n##5)                                                                                                       \
+    X(t, n##6) X(t, n##7) X(t, n##8) X(t, n##9) X(t, n##a) X(t, n##b) X(t, n##c) X(t, n##d) X(t, n##e) X(t, n##f)
 #define SLOT_96(X, t)                                                                                                \
     SLOT_16(X, t, 0) SLOT_16(X, t, 1) SLOT_16(X, t, 2) SLOT_16(X, t, 3) SLOT_16(X, t, 4) SLOT_16(X, t, 5)
 #define DEFINE(t, n)                                                                                                 \
