@@ -9,7 +9,10 @@
 
 #define MACHINE_CUDA   190u
 #define SECTION_INFO   0x70000000u /* SHT_LOPROC + 0: .nv.info and .nv.info.KERNEL */
-#define SYMBOL_KERNEL  0x10u       /* in st_other */
+#define SECTION_GLOBAL 0x70000007u /* these three have no bytes in the file, as SHT_NOBITS */
+#define SECTION_LOCAL  0x70000009u
+#define SECTION_SHARED 0x7000000au
+#define SYMBOL_KERNEL  0x10u /* in st_other */
 #define SYMBOL_MANAGED 0x04u
 
 /* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of a length. */
@@ -18,6 +21,13 @@
 #define ATTR_PARAMS_SIZE   0x19u
 #define ATTR_PARAM_LARGE   0x45u
 #define PARAM_RECORD_BYTES 12u
+
+/* Compilers use NVIDIA's own types of sections beside the common ones. */
+static bool has_bytes(const Elf64_Shdr *s)
+{
+    return s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS && s->sh_type != SECTION_GLOBAL &&
+           s->sh_type != SECTION_LOCAL && s->sh_type != SECTION_SHARED;
+}
 
 size_t fb_elf_size(const void *elf, size_t limit)
 {
@@ -39,7 +49,7 @@ size_t fb_elf_size(const void *elf, size_t limit)
     end = GM_MAX(end, e.e_phoff + (uint64_t)e.e_phnum * e.e_phentsize);
     for (uint64_t i = 0; i < count; i++) {
         memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
-        if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL)
+        if (!has_bytes(&s))
             continue;
         if (s.sh_offset > limit || s.sh_size > limit)
             return 0;
@@ -70,7 +80,7 @@ bool fb_elf_fits(const void *elf, size_t size)
         return false;
     for (uint64_t i = 1; i < count; i++) {
         memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
-        if (s.sh_type != SHT_NOBITS && s.sh_type != SHT_NULL && !within(size, s.sh_offset, s.sh_size))
+        if (has_bytes(&s) && !within(size, s.sh_offset, s.sh_size))
             return false;
     }
     return true;
@@ -84,7 +94,7 @@ static bool section_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s
     if (index >= c->sections_count)
         return false;
     memcpy(s, c->data + c->sections_at + index * sizeof(*s), sizeof(*s));
-    return s->sh_type == SHT_NOBITS || within(c->size, s->sh_offset, s->sh_size);
+    return !has_bytes(s) || within(c->size, s->sh_offset, s->sh_size);
 }
 
 static bool strings_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
@@ -112,7 +122,7 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
     c->sm = e.e_flags >> 8 & 0xff;
     c->sections_at = e.e_shoff;
     c->sections_count = e.e_shnum ? e.e_shnum : s.sh_size;
-    bool found = false;
+    bool found = false, named = strings_read(c, e.e_shstrndx, &c->names);
     for (uint64_t i = 0; i < c->sections_count; i++) {
         if (!section_read(c, i, &s))
             return -EBADMSG;
@@ -123,7 +133,7 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
             c->indices = s;
         }
     }
-    return found ? 0 : -EBADMSG;
+    return found && named ? 0 : -EBADMSG;
 }
 
 /* --- symbols ------------------------------------------------------------------------------------------------------ */
@@ -165,7 +175,14 @@ static bool is_of_compiler(const char *name, uint64_t size)
     return size == 1 && strstr(name, "_INTERNAL_") && (strstr(name, "4cuda3std") || strstr(name, "6thrust"));
 }
 
-/* Names of sections are not looked at: what user constants lie in is read-only, what other variables lie in is not. */
+/* Shared memory is no variable of the module: its sections have a type of their own, or a name. */
+static bool is_shared(const struct fb_cubin *c, const Elf64_Shdr *s)
+{
+    static const char name[] = ".nv.shared";
+    return s->sh_type == SECTION_SHARED || s->sh_type == SECTION_LOCAL ||
+           strncmp(string_at(c, &c->names, s->sh_name), name, sizeof(name) - 1) == 0;
+}
+
 int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable *v)
 {
     Elf64_Sym s;
@@ -179,6 +196,8 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
         const char *name = string_at(c, &c->strings, s.st_name);
         if (!*name || !section_read(c, section, &in))
             return -EBADMSG;
+        if (is_shared(c, &in))
+            continue;
         *v = (struct fb_variable) {
             .name = name,
             .size = s.st_size,

@@ -19,6 +19,7 @@ struct fb_cubin {
     uint64_t sections_count;
     Elf64_Shdr symbols;
     Elf64_Shdr strings; /* of the symbols */
+    Elf64_Shdr names;   /* of the sections */
     Elf64_Shdr indices; /* sections of symbols that need more than 16 bits; or empty */
 };
 

@@ -75,6 +75,34 @@ Test(cubin, variables)
     cr_assert_not(fb_cubin_is_constant(&c));
 }
 
+/* A section of NVIDIA's own type for shared memory has a size and no bytes, as in images that nvcc -rdc makes. */
+Test(cubin, sections_without_bytes)
+{
+    struct file f = file_read("kernels.cubin");
+    struct fb_cubin c;
+    Elf64_Ehdr e;
+    Elf64_Shdr s;
+    unsigned changed = 0;
+    memcpy(&e, f.data, sizeof(e));
+    for (unsigned i = 0; i < e.e_shnum; i++) {
+        uint8_t *at = f.data + e.e_shoff + i * sizeof(s);
+        memcpy(&s, at, sizeof(s));
+        if (s.sh_type != SHT_NOBITS || s.sh_size == 0)
+            continue;
+        s.sh_type = 0x7000000a;
+        s.sh_size = 1 << 20;
+        memcpy(at, &s, sizeof(s));
+        changed++;
+    }
+    cr_assert_geq(changed, 1);
+    cr_assert_eq(fb_elf_size(f.data, 1 << 20), f.size);
+    cr_assert(fb_elf_fits(f.data, f.size));
+    cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
+    struct fb_variable v;
+    for (uint64_t at = 0; fb_cubin_variable(&c, &at, &v) > 0;)
+        cr_assert_str_neq(v.name, "buffer", "in shared memory now: no variable of the module");
+}
+
 /* What a compiler puts there is no state: strings of printf and assert, tables, tags. */
 Test(cubin, nothing_to_leave_something_in)
 {
