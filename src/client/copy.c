@@ -19,6 +19,7 @@ struct place {
     bool in_window;
     bool host;  /* the program may look at it without asking us */
     bool apart; /* nobody but the device can */
+    bool sync;  /* the program wants synchronous calls to wait */
     uint64_t window;
 };
 
@@ -47,6 +48,7 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
     *out = (struct place) { .in_window = known,
                             .host = !known || rt_memory_is_host(&range),
                             .apart = known && rt_memory_is_apart(&range),
+                            .sync = known && range.sync,
                             .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }
@@ -132,8 +134,10 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     bool in_window = dst.in_window && src.in_window;
     if (dst.apart != src.apart)
         return copy_apart(st, b, &dst, &src, synchronous);
-    if (in_window && (!synchronous || (!dst.host && !src.host)))
-        return copy_by_record(st, b, dst.window, src.window);
+    if (in_window && (!synchronous || (!dst.host && !src.host))) {
+        r = copy_by_record(st, b, dst.window, src.window);
+        return r || !synchronous || !(dst.sync || src.sync) ? r : rt_stream_wait(st);
+    }
     if (dst.in_window && !dst.host && !src.in_window && b->height == 1 && b->depth == 1 &&
         b->width <= WIRE_REC_WRITE_DATA_MAX && rt_stream_query(st) == CUDA_ERROR_NOT_READY)
         return copy_by_write(st, dst.window, (const void *)(uintptr_t)b->src.address, b->width);

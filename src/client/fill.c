@@ -42,7 +42,7 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_fill(st, f);
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
-    return r || !synchronous || rt_memory_is_device(&range) ? r : rt_stream_wait(st);
+    return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r : rt_stream_wait(st);
 }
 
 static int fill_1d(CUdeviceptr dst, uint32_t value, uint32_t element, size_t n, CUstream stream, bool synchronous)

@@ -32,6 +32,7 @@ struct rt_range {
     struct rt_block *block;       /* of the pool that it came from; NULL: of none */
     struct rt_physical *physical; /* what is mapped there; NULL: not RT_MEMORY_VIRTUAL */
     unsigned access;              /* of RT_MEMORY_VIRTUAL: CUmemAccess_flags */
+    bool sync;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait */
 };
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
@@ -46,6 +47,8 @@ int rt_memory_insert(struct rt_range *r);
 /* Takes out the range that starts at `base` if `accept` (a mask of 1 << kind) allows. */
 bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
 
+/* Sets `sync` of the device memory that contains `address`; false if there is none. */
+bool rt_memory_set_sync(uint64_t address, bool sync);
 /* Changes the access of the virtual range that starts at `base`. */
 void rt_memory_set_access(uint64_t base, unsigned access);
 

@@ -80,6 +80,17 @@ bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *ou
     return size <= out->size - (*window - out->window);
 }
 
+bool rt_memory_set_sync(uint64_t address, bool sync)
+{
+    pthread_rwlock_wrlock(&map_lock);
+    size_t i = upper_bound(address);
+    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size && rt_memory_is_device(&ranges[i - 1]);
+    if (found)
+        ranges[i - 1].sync = sync;
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
 void rt_memory_set_access(uint64_t base, unsigned access)
 {
     pthread_rwlock_wrlock(&map_lock);

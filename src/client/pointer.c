@@ -33,7 +33,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(unsigned *)data = 0;
+        *(unsigned *)data = range->sync;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         *(unsigned long long *)data = range->id;
@@ -124,6 +124,17 @@ static bool find(CUdeviceptr *ptr, struct rt_range *range)
         return false;
     *ptr = range->base + (*ptr - range->window);
     return true;
+}
+
+CUresult rt_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+        !rt_memory_set_sync(ptr, *(const unsigned *)value != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 CUresult rt_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)

@@ -152,6 +152,11 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     return r;
 }
 
+CUresult rt_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
+{
+    return rt_cuMemHostRegister_v2(p, bytesize, Flags);
+}
+
 CUresult rt_cuMemHostUnregister(void *p)
 {
     struct rt_context *c;
