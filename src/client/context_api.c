@@ -130,10 +130,15 @@ static int subject(CUcontext ctx, struct rt_context **out)
     return !ctx && rt_current.context ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* A primary context that nobody retains has a device already: NVIDIA's runtime asks before it retains it. */
 CUresult rt_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
 {
     struct rt_context *c;
     int r = subject(ctx, &c);
+    if (r && (r = ready()) == CUDA_SUCCESS) {
+        c = rt_context_find(ctx ? ctx : rt_stack_top(), false);
+        r = c && c->primary ? CUDA_SUCCESS : subject(ctx, &c);
+    }
     if (r)
         return r;
     if (!device)

@@ -208,6 +208,27 @@ static int module_each(CUcontext handle GM_UNUSED, CUmodule module, int (*each)(
     return 1;
 }
 
+/* The stream that a handle stands for, and a stream's number: cuBLAS keeps workspaces by it. */
+static CUresult stream_of(CUcontext context GM_UNUSED, CUstream handle, CUstream *out)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(handle, &c, &st);
+    if (r == CUDA_SUCCESS)
+        *out = (CUstream)rt_object_handle(&rt_streams, &st->object);
+    return r;
+}
+
+static CUresult stream_number(CUcontext context GM_UNUSED, CUstream handle, uint64_t *id)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(handle, &c, &st);
+    if (r == CUDA_SUCCESS)
+        *id = st->id;
+    return r;
+}
+
 /* --- the tables: their size in bytes, then their functions ----------------------------------------------------------- */
 
 static table_fn *hooks_table[7];
@@ -238,6 +259,8 @@ static void fill_tables(void)
     checks_table[3] = SLOT(checks_start);
     FILL(context_table, TABLE_CONTEXT);
     context_table[4] = SLOT(context_number);
+    context_table[39] = SLOT(stream_number);
+    context_table[51] = SLOT(stream_of);
     FILL(module_table, TABLE_MODULE);
     module_table[7] = SLOT(module_each);
     FILL(third_table, TABLE_THIRD);
