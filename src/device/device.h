@@ -133,6 +133,10 @@ struct dev_ops {
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
     void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
 
+    /* The client's arrays may take so many bytes of device memory, which the server has charged it with; none before the
+     * first call. CUDA_ERROR_INVALID_VALUE if they take more already. NULL: the device has no arrays. */
+    int (*array_memory)(struct dev_client *c, uint64_t bytes);
+
     /* --- modules --- */
     /* On failure *out is NULL but info->log may be set; free it with free(). */
     int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
@@ -158,6 +162,8 @@ struct dev_ops {
     /* The client moved its gate word: look again. */
     void (*gate_moved)(struct dev_queue *q);
     int (*mark)(struct dev_queue *q, uint64_t seq);
+    /* Copies with an array on one side or both. NULL: the device has no arrays. */
+    int (*copy_array)(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);
     /* Answers; CUresult of the question, no fault of the client. The client's thread, while its queues may have
      * work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
     int (*call)(struct dev_client *c, const struct dev_call *call);

@@ -111,6 +111,17 @@ static int on_unmap(struct exe_engine *e, struct tp_packet *p)
     return send_done(e, p->header.serial, 0);
 }
 
+static int on_array_memory(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_engine_array_memory m;
+    wire_get_engine_array_memory(&p->body, &m);
+    struct exe_client *c = find_client(e, m.client);
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (c)
+        result = e->ops->array_memory ? e->ops->array_memory(c->dev, m.bytes) : GM_CUDA_NOT_SUPPORTED;
+    return send_done(e, p->header.serial, result);
+}
+
 /* Loads the image; on success the module is in the client's table and `info` describes it. */
 static int load(struct exe_engine *e, struct exe_client *c, const struct wire_engine_module_load *m, int fd,
                 struct dev_module_info *info)
@@ -223,6 +234,8 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
         return on_attach(e, p);
     case WIRE_ENGINE_UNMAP:
         return on_unmap(e, p);
+    case WIRE_ENGINE_ARRAY_MEMORY:
+        return on_array_memory(e, p);
     case WIRE_ENGINE_MODULE_LOAD:
         return on_module_load(e, p);
     case WIRE_ENGINE_MODULE_PLACE:

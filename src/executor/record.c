@@ -84,6 +84,17 @@ static int take_copy(void *arg, const struct wire_rec_copy *r)
     return t->client->engine->ops->copy(t->stream->queue, r->head.seq, r);
 }
 
+static int take_copy_array(void *arg, const struct wire_rec_copy_array *r)
+{
+    struct take *t = arg;
+    const struct dev_ops *ops = t->client->engine->ops;
+    if (!ops->copy_array) {
+        t->why = "copy of an array, which the device does not have";
+        return GM_CUDA_NOT_SUPPORTED;
+    }
+    return ops->copy_array(t->stream->queue, r->head.seq, r);
+}
+
 static int take_write(void *arg, const struct wire_rec_write *r)
 {
     struct take *t = arg;
@@ -201,6 +212,7 @@ static int take_call(void *arg, const struct wire_rec_call *r)
 static const struct wire_record_ops record_ops = {
     .launch = take_launch,
     .copy = take_copy,
+    .copy_array = take_copy_array,
     .write = take_write,
     .fill = take_fill,
     .wait = take_wait,

@@ -57,6 +57,16 @@ void srv_charge_release(struct srv_charge *c)
     memset(c, 0, sizeof(*c));
 }
 
+int srv_charge_resize(struct srv_charge *c, uint64_t amount)
+{
+    if (amount > c->amount && amount - c->amount > srv_account_left(c->account, c->quantity))
+        return -EDQUOT;
+    for (struct srv_account *a = c->account; a; a = a->parent)
+        a->used[c->quantity] += amount - c->amount; /* may wrap on the way down, and comes out right */
+    c->amount = amount;
+    return 0;
+}
+
 const char *srv_quantity_name(enum srv_quantity q)
 {
     static const char *const names[SRV_QUANTITIES] = {

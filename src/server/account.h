@@ -50,6 +50,10 @@ GM_MUST_CHECK int srv_charge(struct srv_charge *c, struct srv_account *a, enum s
 /* Gives it back. Harmless on a charge that holds nothing. */
 void srv_charge_release(struct srv_charge *c);
 
+/* Makes a charge another one; `c` has its account and quantity, if nothing else. -EDQUOT with nothing changed; less is
+ * always granted. */
+GM_MUST_CHECK int srv_charge_resize(struct srv_charge *c, uint64_t amount);
+
 /* "device_bytes" */
 const char *srv_quantity_name(enum srv_quantity q);
 

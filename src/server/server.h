@@ -107,6 +107,8 @@ struct srv_session {
     struct gm_list modules;
     uint32_t next_module;
     struct gm_list contexts;
+    struct srv_charge arrays; /* device memory that the device's own objects may take */
+    bool arrays_asked;        /* the executor is being told another amount */
 
     unsigned pending; /* requests of the client not yet answered */
     unsigned asks;    /* requests to the executor not yet answered */
@@ -235,6 +237,12 @@ const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p);
 
 /* Closes those that the client left open. */
 void srv_contexts_end(struct srv_session *c);
+
+/* --- array.c ----------------------------------------------------------------------------------------------------------- */
+
+const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p);
+/* Tells a new executor how much the client's arrays may take. */
+void srv_arrays_replay(struct srv_session *c);
 
 /* --- module.c --------------------------------------------------------------------------------------------------------- */
 

@@ -131,6 +131,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->account.limit[SRV_IMAGE_BYTES] = SRV_IMAGE_BYTES_MAX;
     c->account.limit[SRV_CONTEXTS] = SRV_CONTEXTS_MAX;
     c->account.limit[SRV_WINDOWS] = SRV_WINDOWS_MAX;
+    c->arrays = (struct srv_charge) { &c->account, SRV_DEVICE_BYTES, 0 };
     c->account.limit[SRV_OBJECTS] = SRV_OBJECTS_MAX;
     c->account.limit[SRV_NAMES] = SRV_NAMES_MAX;
     read_client(c, client);
@@ -363,6 +364,7 @@ void srv_session_replay(struct srv_session *c)
     srv_heap_replay(&c->heaps[0]);
     srv_heap_replay(&c->heaps[1]);
     srv_attachments_replay(c);
+    srv_arrays_replay(c);
     srv_modules_replay(c);
     e = encode_set(c); /* from here on its ring is read */
     srv_executor_repeat(x, c, &e, NULL, 0);
@@ -451,6 +453,7 @@ static void session_destroy(struct srv_session *c)
     srv_heap_finish(&c->heaps[0]);
     srv_heap_finish(&c->heaps[1]);
     srv_contexts_end(c);
+    srv_charge_release(&c->arrays);
     free_windows(c, 0);
     tp_session_detach(&c->shared);
     gm_close(c->shared_fd);
@@ -497,6 +500,7 @@ static const struct request_rule {
     [WIRE_OBJECT_UNMAP] = { OPEN, true, srv_on_object_unmap },
     [WIRE_MEMORY_SHARE] = { OPEN, true, srv_on_memory_share },
     [WIRE_MEMORY_OPEN] = { OPEN, true, srv_on_memory_open },
+    [WIRE_ARRAY_MEMORY] = { OPEN, true, srv_on_array_memory },
     [WIRE_MODULE_LOAD] = { OPEN, true, srv_on_module_load },
     [WIRE_MODULE_UNLOAD] = { OPEN, false, srv_on_module_unload },
 };

@@ -11,6 +11,15 @@ static module_call *const module_calls[] = {
     [WIRE_CALL_ATTRIBUTE_SET] = cuda_attribute_set, [WIRE_CALL_CLUSTERS] = cuda_clusters,
 };
 
+typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+
+static client_call *const client_calls[] = {
+    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,
+    [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
+    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create,
+    [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
+};
+
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
@@ -18,6 +27,8 @@ int cuda_call(struct dev_client *c, const struct dev_call *call)
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])
         r = call->module ? module_calls[call->function](call->module, call->args, call->reply)
                          : GM_CUDA_INVALID_HANDLE;
+    else if (call->function < GM_ARRAY_LEN(client_calls) && client_calls[call->function])
+        r = client_calls[call->function](c, call->args, call->reply);
     if (cuda_is_fatal((CUresult)r))
         cuda_die(c->dev, (CUresult)r);
     return r;

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "device/cuda/state.h"
+#include "device/cuda/array.h"
 
 /* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
  * server's patience with an executor that does not answer. */
@@ -92,6 +92,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
     gm_list_init(&c->places);
+    cuda_arrays_init(c);
     CUresult r = reserve_device(c);
     if (r == CUDA_SUCCESS && reserve_host(c) < 0)
         r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -286,6 +287,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
+    cuda_arrays_finish(c);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
         range_unmap(c, r);
     if (c->registered)

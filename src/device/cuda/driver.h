@@ -61,6 +61,15 @@
     X(cuMemcpyAsync)                                                                                                 \
     X(cuMemcpyHtoDAsync_v2)                                                                                          \
     X(cuMemcpy3DAsync_v2)                                                                                            \
+    X(cuArray3DCreate_v2)                                                                                            \
+    X(cuArrayDestroy)                                                                                                \
+    X(cuMipmappedArrayCreate)                                                                                        \
+    X(cuMipmappedArrayGetLevel)                                                                                      \
+    X(cuMipmappedArrayDestroy)                                                                                       \
+    X(cuTexObjectCreate)                                                                                             \
+    X(cuTexObjectDestroy)                                                                                            \
+    X(cuSurfObjectCreate)                                                                                            \
+    X(cuSurfObjectDestroy)                                                                                           \
     X(cuMemsetD8Async)                                                                                               \
     X(cuMemsetD16Async)                                                                                              \
     X(cuMemsetD32Async)                                                                                              \

@@ -13,7 +13,7 @@
 #define VARIABLES_MAX 65536u
 #define NAMES_ROOM    4200u /* what one more name may take in an answer */
 
-static bool room(void *array, size_t each, uint32_t count, uint32_t most)
+bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most)
 {
     void *old = *(void **)array;
     if (count != 0 && !gm_is_pow2(count))
@@ -75,7 +75,7 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
     wire_get_call_function_find(args, &w);
     if (args->fatal || w.index != m->functions_count)
         return GM_CUDA_INVALID_VALUE;
-    if (!room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
+    if (!cuda_room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
         return GM_CUDA_OUT_OF_MEMORY;
     CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
     if (r == CUDA_SUCCESS) /* loads it */
@@ -151,7 +151,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     if (r != CUDA_SUCCESS)
         return (int)r;
     pthread_mutex_lock(&c->modules_lock);
-    bool ok = room(&m->globals, sizeof(*m->globals), m->globals_count, VARIABLES_MAX);
+    bool ok = cuda_room(&m->globals, sizeof(*m->globals), m->globals_count, VARIABLES_MAX);
     if (ok)
         m->globals[m->globals_count++] = (struct cuda_global) { address, size };
     pthread_mutex_unlock(&c->modules_lock);

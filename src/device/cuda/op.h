@@ -9,6 +9,7 @@
 enum cuda_op_kind {
     CUDA_OP_LAUNCH,
     CUDA_OP_COPY,
+    CUDA_OP_COPY_ARRAY,
     CUDA_OP_WRITE,
     CUDA_OP_FILL,
     CUDA_OP_WAIT,
@@ -34,6 +35,7 @@ struct cuda_op {
     union {
         struct cuda_op_launch launch;
         struct wire_rec_copy copy;
+        struct wire_rec_copy_array copy_array;
         struct wire_rec_fill fill;
         struct {
             uint64_t dst;
@@ -49,5 +51,8 @@ struct cuda_op {
 
 /* Hands it to the driver; a failure is the client's fault. The client's thread only. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
+
+/* The same for a copy with an array; in array.c. */
+void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
 
 #endif

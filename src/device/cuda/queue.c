@@ -227,6 +227,12 @@ int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r)
     return take(q, &op, NULL, 0);
 }
 
+int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_COPY_ARRAY, .seq = seq, .u.copy_array = *r };
+    return take(q, &op, NULL, 0);
+}
+
 int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size)
 {
     struct cuda_op op = { .kind = CUDA_OP_WRITE, .seq = seq, .u.write = { .dst = dst, .size = size } };

@@ -91,9 +91,15 @@ struct dev_client {
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */
     pthread_mutex_t arrivals_lock;
-    uint64_t arrivals;          /* arrivals_lock */
-    _Atomic uint64_t submitted; /* operations accepted */
-    _Atomic uint64_t completed; /* of those, as far as was seen */
+    uint64_t arrivals;         /* arrivals_lock */
+    struct cuda_array *arrays; /* array.c, by number - 1 .. */
+    struct cuda_object *objects;
+    uint32_t arrays_count, arrays_dying;
+    uint32_t objects_count, objects_free; /* none is free below */
+    pthread_mutex_t arrays_lock;
+    uint64_t arrays_bytes, arrays_limit; /* arrays_lock */
+    _Atomic uint64_t submitted;          /* operations accepted */
+    _Atomic uint64_t completed;          /* of those, as far as was seen */
 };
 
 struct cuda_function {
@@ -155,6 +161,12 @@ void cuda_enter(struct dev *d);
 bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 /* The context has died of `r`: reports whoever had work in flight and ends the process. */
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
+/* The client's fault, at an address. Any thread, no lock held. */
+void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
+/* A range lies inside the client's window, or inside a variable of one of its modules. */
+bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
+/* Room for one more in a growing array of at most so many. */
+bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 
@@ -206,6 +218,13 @@ void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t byte
  * one that a client may not give. */
 bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
 
+/* --- array.c, texture.c: the client's thread, but for the limit. CUresult */
+int cuda_array_memory(struct dev_client *c, uint64_t bytes);
+int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+
 /* --- call.c */
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
@@ -216,6 +235,7 @@ void cuda_queue_destroy(struct dev_queue *q);
 void cuda_queue_drop(struct dev_queue *q);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
+int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);
 int cuda_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
 int cuda_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);
 int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);

@@ -6,9 +6,9 @@
 
 #include "device/cuda/op.h"
 
-static void wrong(struct dev_client *c, uint64_t address, const char *what)
+void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
 {
-    c->dev->events.client_fault(c->dev->events.arg, c, GM_CUDA_ILLEGAL_ADDRESS, address, what);
+    c->dev->events.client_fault(c->dev->events.arg, c, (int)r, address, what);
 }
 
 _Static_assert(sizeof(CUlaunchAttribute) == DEV_LAUNCH_ATTRIBUTE, "as the client sends it");
@@ -78,8 +78,7 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     (void)cuda_check(q->client, r, "the device refused a launch");
 }
 
-/* Inside the window, or inside a variable of one of the client's modules. */
-static bool holds(struct dev_client *c, uint64_t address, uint64_t size)
+bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
 {
     uint64_t window = 2 * c->half;
     bool found = false;
@@ -130,8 +129,8 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
         return;
     if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
         (r->height > 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16 ||
-        !holds(q->client, r->dst, dst_size) || !holds(q->client, r->src, src_size))
-        wrong(q->client, r->dst, "copy outside the program's device memory");
+        !cuda_holds(q->client, r->dst, dst_size) || !cuda_holds(q->client, r->src, src_size))
+        cuda_wrong(q->client, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
     else
         for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
             result = copy_plane(q, r, z);
@@ -142,8 +141,8 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
 {
     struct dev_client *c = q->client;
-    if (!holds(c, op->u.write.dst, op->u.write.size))
-        wrong(c, op->u.write.dst, "write outside the program's device memory");
+    if (!cuda_holds(c, op->u.write.dst, op->u.write.size))
+        cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
     else if (op->u.write.size)
         (void)cuda_check(c, c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, q->stream),
                          "the device refused a write");
@@ -180,8 +179,8 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
     bool sane = (r->element_size == 1 || r->element_size == 2 || r->element_size == 4) &&
                 !__builtin_mul_overflow(r->width, r->element_size, &row) &&
                 !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
-    if (!sane || !holds(q->client, r->dst, size))
-        wrong(q->client, r->dst, "fill outside the program's device memory");
+    if (!sane || !cuda_holds(q->client, r->dst, size))
+        cuda_wrong(q->client, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
     else
         (void)cuda_check(q->client, fill_rows(q, r), "the device refused a fill");
 }
@@ -259,6 +258,9 @@ void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
         break;
     case CUDA_OP_COPY:
         copy(q, &op->u.copy);
+        break;
+    case CUDA_OP_COPY_ARRAY:
+        cuda_array_copy(q, &op->u.copy_array);
         break;
     case CUDA_OP_WRITE:
         write_bytes(q, op);

@@ -1,0 +1,280 @@
+/*
+ * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has charged the client with.
+ * The client knows them by numbers from 1 on. A mipmapped array is one object; its levels are named with it.
+ *
+ * An array that the client destroys goes at once if nothing of the client runs and no texture uses it; otherwise it can
+ * no longer be named, stays charged, and goes with a later call. To wait is the client's part: a thread that waited here
+ * for an endless kernel would keep the executor from letting go of it.
+ *
+ * The client's thread, but for the limit.
+ */
+#include "device/cuda/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda/op.h"
+
+#define ARRAYS_MAX 16384u
+
+static struct cuda_array *entry(struct dev_client *c, uint32_t number)
+{
+    return number && number <= c->arrays_count ? &c->arrays[number - 1] : NULL;
+}
+
+struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32_t level)
+{
+    struct cuda_array *a = entry(c, number);
+    return a && a->exists && !a->dying && level < GM_MAX(a->shape.levels, 1u) ? a : NULL;
+}
+
+CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t level, CUarray *out)
+{
+    CUresult r = CUDA_SUCCESS;
+    if (a->levels && !a->levels[level])
+        r = c->dev->api.cuMipmappedArrayGetLevel(&a->levels[level], a->mipmap, level);
+    *out = a->levels ? a->levels[level] : a->array;
+    return r;
+}
+
+/* --- memory ------------------------------------------------------------------------------------------------------- */
+
+int cuda_array_memory(struct dev_client *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->arrays_lock);
+    bool ok = bytes >= c->arrays_bytes;
+    if (ok)
+        c->arrays_limit = bytes;
+    pthread_mutex_unlock(&c->arrays_lock);
+    return ok ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
+}
+
+static bool take_bytes(struct dev_client *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->arrays_lock);
+    bool ok = c->arrays_bytes <= c->arrays_limit && bytes <= c->arrays_limit - c->arrays_bytes;
+    if (ok)
+        c->arrays_bytes += bytes;
+    pthread_mutex_unlock(&c->arrays_lock);
+    return ok;
+}
+
+static void give_bytes(struct dev_client *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->arrays_lock);
+    c->arrays_bytes -= bytes;
+    pthread_mutex_unlock(&c->arrays_lock);
+}
+
+/* --- making and destroying ------------------------------------------------------------------------------------------ */
+
+static struct cuda_array *place(struct dev_client *c, uint32_t *number)
+{
+    for (uint32_t i = 0; i < c->arrays_count; i++)
+        if (!c->arrays[i].exists) {
+            *number = i + 1;
+            return &c->arrays[i];
+        }
+    if (!cuda_room(&c->arrays, sizeof(*c->arrays), c->arrays_count, ARRAYS_MAX))
+        return NULL;
+    *number = ++c->arrays_count;
+    return memset(&c->arrays[*number - 1], 0, sizeof(*c->arrays));
+}
+
+static CUresult make(const struct cuda_driver *api, struct cuda_array *a)
+{
+    const struct dev_array_shape *s = &a->shape;
+    const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = s->width,
+                                        .Height = s->height,
+                                        .Depth = s->depth,
+                                        .Format = (CUarray_format)s->format,
+                                        .NumChannels = s->channels,
+                                        .Flags = s->flags };
+    if (!s->levels)
+        return api->cuArray3DCreate_v2(&a->array, &d);
+    a->levels = calloc(s->levels, sizeof(CUarray));
+    return a->levels ? api->cuMipmappedArrayCreate(&a->mipmap, &d, s->levels) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void destroy(struct dev_client *c, struct cuda_array *a)
+{
+    if (a->mipmap)
+        (void)c->dev->api.cuMipmappedArrayDestroy(a->mipmap);
+    if (a->array)
+        (void)c->dev->api.cuArrayDestroy(a->array);
+    free(a->levels);
+    give_bytes(c, a->bytes);
+    memset(a, 0, sizeof(*a));
+}
+
+/* Nothing of the client runs or waits to run. */
+static bool is_idle(struct dev_client *c)
+{
+    gm_list_for_each (q, &c->queues, struct dev_queue, link) {
+        if (q->gate || !gm_list_empty(&q->held))
+            return false;
+        CUresult r = c->dev->api.cuStreamQuery(q->stream);
+        if (r != CUDA_SUCCESS && cuda_is_fatal(r))
+            cuda_die(c->dev, r);
+        if (r != CUDA_SUCCESS)
+            return false;
+    }
+    return true;
+}
+
+/* Those that were destroyed while something used them. */
+static void reap(struct dev_client *c)
+{
+    if (!c->arrays_dying || !is_idle(c))
+        return;
+    for (uint32_t i = 0; i < c->arrays_count; i++)
+        if (c->arrays[i].dying && !c->arrays[i].users) {
+            destroy(c, &c->arrays[i]);
+            c->arrays_dying--;
+        }
+}
+
+static void answer(const struct dev_client *c, uint32_t number, struct wire_enc *reply)
+{
+    /* Only this thread changes what is in use. */
+    wire_put_call_array_is(reply, &(struct wire_call_array_is) { .array = number, .bytes = c->arrays_bytes });
+}
+
+int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
+{
+    struct wire_call_array_create w;
+    uint32_t number;
+    wire_get_call_array_create(args, &w);
+    const struct dev_array_shape shape = { w.width, w.height, w.depth, w.format, w.channels, w.flags, w.levels };
+    int result = args->fatal ? GM_CUDA_INVALID_VALUE : dev_array_check(&shape);
+    if (result != 0)
+        return result;
+    reap(c);
+    struct cuda_array *a = place(c, &number);
+    uint64_t bytes = dev_array_bytes(&shape);
+    if (!a || !take_bytes(c, bytes))
+        return GM_CUDA_OUT_OF_MEMORY;
+    *a = (struct cuda_array) { .exists = true, .shape = shape, .bytes = bytes };
+    CUresult r = make(&c->dev->api, a);
+    if (r != CUDA_SUCCESS)
+        destroy(c, a);
+    else
+        answer(c, number, reply);
+    return (int)r;
+}
+
+int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
+{
+    struct wire_call_array w;
+    wire_get_call_array(args, &w);
+    struct cuda_array *a = cuda_array_find(c, w.array, 0);
+    if (!a)
+        return GM_CUDA_INVALID_HANDLE;
+    a->dying = true;
+    c->arrays_dying++;
+    reap(c);
+    answer(c, 0, reply);
+    return GM_CUDA_SUCCESS;
+}
+
+void cuda_arrays_init(struct dev_client *c)
+{
+    pthread_mutex_init(&c->arrays_lock, NULL);
+}
+
+void cuda_arrays_finish(struct dev_client *c)
+{
+    cuda_objects_finish(c);
+    for (uint32_t i = 0; i < c->arrays_count; i++)
+        if (c->arrays[i].exists)
+            destroy(c, &c->arrays[i]);
+    free(c->arrays);
+    pthread_mutex_destroy(&c->arrays_lock);
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------- */
+
+/* One side of a copy. */
+struct side {
+    uint32_t array, level, x, y, z; /* array 0: memory */
+    uint64_t address, pitch, slice;
+    CUarray handle;
+    uint64_t rows; /* of a plane of memory */
+};
+
+static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+{
+    struct cuda_array *a = cuda_array_find(c, s->array, s->level);
+    if (!a)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!dev_array_holds(&a->shape, s->level, s->x, s->y, s->z, r->width, r->height, r->depth))
+        return CUDA_ERROR_INVALID_VALUE;
+    return cuda_array_level(c, a, s->level, &s->handle);
+}
+
+static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+{
+    uint64_t rows, planes, size;
+    if (r->height == 1 && r->depth == 1)
+        s->pitch = s->slice = r->width;
+    else if (r->depth == 1)
+        s->slice = s->pitch; /* of no interest */
+    if (s->pitch < r->width || s->slice % s->pitch)
+        return CUDA_ERROR_INVALID_VALUE;
+    s->rows = s->slice / s->pitch;
+    if (r->depth > 1 && s->rows < r->height)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(s->pitch, r->height - 1, &rows) ||
+        __builtin_mul_overflow(s->slice, r->depth - 1, &planes) || __builtin_add_overflow(rows, planes, &size) ||
+        __builtin_add_overflow(size, r->width, &size) || !cuda_holds(c, s->address, size))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    return CUDA_SUCCESS;
+}
+
+static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+{
+    return s->array ? take_array(c, r, s) : take_memory(c, r, s);
+}
+
+void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
+{
+    struct dev_client *c = q->client;
+    struct side dst = {
+        r->dst_array, r->dst_level, r->dst_x, r->dst_y, r->dst_z, r->dst, r->dst_pitch, r->dst_slice
+    };
+    struct side src = {
+        r->src_array, r->src_level, r->src_x, r->src_y, r->src_z, r->src, r->src_pitch, r->src_slice
+    };
+    if (!r->width || !r->height || !r->depth)
+        return;
+    CUresult result = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = take(c, r, &src);
+    if (result != CUDA_SUCCESS) {
+        cuda_wrong(c, result, r->dst,
+                   "copy of an array that does not exist, or beyond its bounds, or outside the window");
+        return;
+    }
+    const CUDA_MEMCPY3D box = {
+        .srcXInBytes = src.x,
+        .srcY = src.y,
+        .srcZ = src.z,
+        .srcMemoryType = src.array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = src.address,
+        .srcArray = src.handle,
+        .srcPitch = src.pitch,
+        .srcHeight = src.rows,
+        .dstXInBytes = dst.x,
+        .dstY = dst.y,
+        .dstZ = dst.z,
+        .dstMemoryType = dst.array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = dst.address,
+        .dstArray = dst.handle,
+        .dstPitch = dst.pitch,
+        .dstHeight = dst.rows,
+        .WidthInBytes = r->width,
+        .Height = r->height,
+        .Depth = r->depth,
+    };
+    (void)cuda_check(c, c->dev->api.cuMemcpy3DAsync_v2(&box, q->stream), "the device refused a copy of an array");
+}

@@ -1,0 +1,39 @@
+/*
+ * Arrays, textures and surfaces of a client.
+ */
+#ifndef GMUX_DEVICE_CUDA_ARRAY_H
+#define GMUX_DEVICE_CUDA_ARRAY_H
+
+#include "device/array.h"
+#include "device/cuda/state.h"
+
+struct cuda_array {
+    bool exists;
+    bool dying; /* destroyed by the client, while something may have used it */
+    struct dev_array_shape shape;
+    CUarray array;           /* one of them: this .. */
+    CUmipmappedArray mipmap; /* .. or this */
+    CUarray *levels;         /* of a mipmapped array: those that were asked for */
+    uint64_t bytes;
+    uint32_t users; /* textures and surfaces */
+};
+
+/* A texture or a surface. */
+struct cuda_object {
+    bool exists;
+    bool surface;
+    uint64_t handle;
+    uint32_t array; /* 0: none */
+};
+
+/* The array with this number if it is there and has that level. Valid until the next one is made. */
+struct cuda_array *cuda_array_find(struct dev_client *c, uint32_t number, uint32_t level);
+/* The driver's array: its own, or that of the level. */
+CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t level, CUarray *out);
+
+/* With the client. */
+void cuda_arrays_init(struct dev_client *c);
+void cuda_arrays_finish(struct dev_client *c);
+void cuda_objects_finish(struct dev_client *c);
+
+#endif

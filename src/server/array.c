@@ -1,0 +1,81 @@
+/*
+ * Memory of a client's arrays. The device's driver makes arrays in memory of its own, so that all there is to keep here is
+ * the charge: the client asks for an amount, and the executor holds it to what was granted. More is charged before the
+ * executor hears of it, less is given back when the executor has agreed.
+ */
+#include <stdlib.h>
+
+#include "base/result.h"
+#include "server/server.h"
+
+struct array_op {
+    struct srv_session *session;
+    uint64_t serial;
+    uint64_t bytes;     /* once the executor agrees .. */
+    uint64_t otherwise; /* .. and if it does not */
+};
+
+static struct wire_enc encode(const struct srv_session *c, uint64_t bytes)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_array_memory m = { c->id, bytes };
+    wire_pack_engine_array_memory(&e, 0, &m);
+    return e;
+}
+
+/* What is charged meanwhile is the larger of the two. */
+static void on_told(void *arg, int result, struct tp_packet *answer)
+{
+    struct array_op *op = arg;
+    struct srv_session *c = op->session;
+    (void)answer;
+    int r = srv_charge_resize(&c->arrays, result == 0 ? op->bytes : op->otherwise);
+    (void)r; /* less is always granted */
+    c->arrays_asked = false;
+    srv_session_status(c, op->serial, result);
+    free(op);
+}
+
+static int prepare(struct srv_session *c, const struct wire_array_memory *m, uint64_t serial, struct array_op **out)
+{
+    if (c->failed)
+        return c->failed;
+    if (!c->server->memory_apart)
+        return GM_CUDA_NOT_SUPPORTED;
+    struct array_op *op = calloc(1, sizeof(*op));
+    if (!op)
+        return GM_CUDA_OUT_OF_MEMORY;
+    *op = (struct array_op) { c, serial, m->bytes, c->arrays.amount };
+    if (m->bytes > c->arrays.amount && srv_charge_resize(&c->arrays, m->bytes) < 0) {
+        free(op);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    *out = op;
+    return 0;
+}
+
+const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_array_memory m;
+    struct array_op *op;
+    wire_get_array_memory(&p->body, &m);
+    if (c->arrays_asked)
+        return "two questions about arrays at a time";
+    int result = prepare(c, &m, p->header.serial, &op);
+    if (result != 0) {
+        srv_session_status(c, p->header.serial, result);
+        return NULL;
+    }
+    c->arrays_asked = true;
+    struct wire_enc e = encode(c, m.bytes);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_told, op);
+    return NULL;
+}
+
+void srv_arrays_replay(struct srv_session *c)
+{
+    if (c->arrays.amount == 0)
+        return;
+    struct wire_enc e = encode(c, c->arrays.amount);
+    srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+}
