@@ -18,10 +18,10 @@ enum srv_quantity {
     SRV_MODULES,
     SRV_IMAGE_BYTES,
     SRV_CONTEXTS,
-    SRV_WINDOWS,
     SRV_OBJECTS,        /* memory objects made */
     SRV_NAMES,          /* for objects; and ranges reserved */
     SRV_IMPORTED_BYTES, /* of others' memory */
+    SRV_WINDOWS,
     SRV_QUANTITIES,
 };
 

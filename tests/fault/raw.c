@@ -144,12 +144,17 @@ void raw_server_stop(struct raw_server *s)
 
 int raw_server_connect(struct raw_server *s, uint32_t pid)
 {
+    return raw_server_connect_as(s, pid, getuid());
+}
+
+int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid)
+{
     int fds[2];
     uint8_t buffer[2048];
     struct wire_enc e;
     RAW_CHECK(tp_pair(fds) == 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_client(&e, 0, &(struct wire_link_client) { .pid = pid, .uid = getuid(), .priority = -1 });
+    wire_pack_link_client(&e, 0, &(struct wire_link_client) { .pid = pid, .uid = uid, .priority = -1 });
     RAW_CHECK(tp_send(s->link, &e, &fds[1], 1) == 0);
     close(fds[1]);
     return fds[0];

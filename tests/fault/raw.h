@@ -73,6 +73,7 @@ void raw_server_forget_log(struct raw_server *s);
 void raw_server_stop(struct raw_server *s);
 /* Hands a fresh connection to the server as a client of `pid`; returns the client's end. */
 int raw_server_connect(struct raw_server *s, uint32_t pid);
+int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid);
 /* A question to the server's books: everything charged, all quantities summed; and open descriptors. */
 uint64_t raw_server_charged(struct raw_server *s);
 pid_t raw_server_executor(struct raw_server *s);
