@@ -25,6 +25,9 @@
 
 #define AUDIT_MS 2000u
 
+/* An executor has so many mappings of all clients at once: Linux allows a process 65,530. */
+#define MAPPINGS_ALL 49152u
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
 struct wire_enc srv_encoder(struct srv_server *s)
@@ -109,6 +112,7 @@ static void limit_descriptors(struct srv_server *s)
     }
     s->sessions_max = (unsigned)GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
     s->account.limit[SRV_MODULES] = all / 4;
+    s->account.limit[SRV_OBJECTS] = all / 4;
 }
 
 int srv_server_init(struct srv_server *s, const char *device_name)
@@ -121,6 +125,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     gm_list_init(&s->images);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
     limit_descriptors(s);
     int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
     if (r == 0)

@@ -37,7 +37,7 @@
 #define SRV_CONTEXTS_MAX    64u   /* of one session, as are the following */
 #define SRV_MODULES_MAX     8192u /* PyTorch and its libraries are more than a thousand */
 #define SRV_ALLOCATIONS_MAX 65536u
-#define SRV_MAPPINGS_MAX    16384u
+#define SRV_MAPPINGS_MAX    8192u
 #define SRV_OBJECTS_MAX     16384u
 #define SRV_NAMES_MAX       16384u
 #define SRV_WINDOWS_MAX     8u /* the one it has and those it could not use */

@@ -335,7 +335,7 @@ static void too_much(void)
         last = address;
         large++;
     }
-    RAW_CHECK(result == 2 && large > 1000 && large <= 4096);
+    RAW_CHECK(result == 2 && large > 1000 && large <= 8192);
     /* The place of one that is still being freed is waited for. */
     for (unsigned i = 0; i < 100; i++) {
         free_without_waiting(&c, last);

@@ -38,6 +38,16 @@ static const struct {
     { WIRE_MEMORY_INFO, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MODULE_LOAD, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's image is none */
     { WIRE_MODULE_UNLOAD, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_OBJECT_CREATE, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's kind is none */
+    { WIRE_OBJECT_RELEASE, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_OBJECT_EXPORT, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_OBJECT_IMPORT, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_RANGE_RESERVE, 1 << ATTACHED | 1 << FAILED, false }, /* here, too */
+    { WIRE_RANGE_RELEASE, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_OBJECT_MAP, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's access is none */
+    { WIRE_OBJECT_UNMAP, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_MEMORY_SHARE, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_MEMORY_OPEN, 1 << ATTACHED | 1 << FAILED, true },
 };
 
 /* The neighbour works, whatever happened. */
