@@ -207,9 +207,47 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
     }
 }
 
+/* --- the kernels that it launches: a module may go before the graph does -------------------------------------------- */
+
+static const void *function_of(const struct rt_node *n)
+{
+    const struct rt_kernel *k = &n->params.kernel;
+    return k->func ? (const void *)k->func : (const void *)k->kern;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int list_functions(struct rt_exec_body *b)
+{
+    uint32_t count = 0, kept = 0;
+    const void **list = realloc(b->functions, (b->order_count + 1) * sizeof(*list));
+    if (!list)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < b->order_count; i++)
+        if (b->order[i]->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+            list[count++] = function_of(b->order[i]);
+    qsort(list, count, sizeof(*list), compare_functions);
+    for (uint32_t i = 0; i < count; i++)
+        if (!kept || list[kept - 1] != list[i])
+            list[kept++] = list[i];
+    b->functions = list;
+    b->functions_count = kept;
+    return CUDA_SUCCESS;
+}
+
+static bool is_listed(const struct rt_exec_body *b, const struct rt_node *n)
+{
+    const void *key = function_of(n);
+    return bsearch(&key, b->functions, b->functions_count, sizeof(key), compare_functions) != NULL;
+}
+
 int rt_block_build(struct rt_exec_body *b)
 {
-    int r = CUDA_SUCCESS;
+    int r = list_functions(b);
     if (rt_exec_idle(b))
         staged_free_all(b);
     b->block_size = 0;
@@ -226,7 +264,7 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 {
     struct wire_rec_copy copy;
     const struct wire_record *record = NULL;
-    if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL)
+    if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL && is_listed(b, n))
         record = &n->params.kernel.record->head;
     else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMSET && n->params.fill.record.width)
         record = &n->params.fill.record.head;
@@ -241,6 +279,7 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 void rt_block_finish(struct rt_exec_body *b)
 {
     staged_free_all(b);
+    free(b->functions);
     free(b->block);
     free(b->steps);
 }

@@ -121,8 +121,11 @@ void rt_exec_destroy(struct rt_exec *e)
 /* --- launches ----------------------------------------------------------------------------------------------------- */
 
 /* What could fail is looked at before anything is in the ring. */
-static int check_events(const struct rt_exec_body *b)
+static int check_handles(const struct rt_exec_body *b)
 {
+    for (uint32_t i = 0; i < b->functions_count; i++)
+        if (!rt_function_find(b->functions[i]))
+            return CUDA_ERROR_INVALID_HANDLE;
     for (uint32_t i = 0; i < b->steps_count; i++)
         if ((b->steps[i].kind == RT_STEP_RECORD_EVENT || b->steps[i].kind == RT_STEP_WAIT_EVENT) &&
             !rt_event_exists(b->steps[i].event))
@@ -187,7 +190,7 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     struct rt_exec_body *b = e->body;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return launch_into_capture(b, st);
-    int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_events(b);
+    int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(e);
     r = r ? r : rt_launch_ready();
     if (r == CUDA_SUCCESS && b->calls)

@@ -52,6 +52,8 @@ struct rt_exec_body {
     size_t block_size, block_capacity;
     struct rt_step *steps;
     uint32_t steps_count, steps_capacity;
+    const void **functions; /* the kernels', sorted, each once */
+    uint32_t functions_count;
     bool calls;  /* some step is one */
     bool memory; /* some node allocates or frees */
     bool broken; /* there was no memory for the block */

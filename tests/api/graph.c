@@ -491,6 +491,37 @@ static void stale(void)
     IS(cuGraphDestroy((CUgraph)(uintptr_t)0x1234), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The module of a kernel is unloaded before the graph is launched. */
+static void stale_module(void)
+{
+    CUgraph g;
+    CUmodule m;
+    CUgraphNode n;
+    CUdeviceptr p;
+    uint32_t by = 1;
+    void *params[] = { &p, &by };
+    if (tap_genuine())
+        tap_skip("the genuine library follows stale handles");
+    OK(cuMemAlloc(&p, 4));
+    OK(cuMemsetD32(p, 5, 1));
+    OK(cuModuleLoadData(&m, tap_ptx));
+    CUDA_KERNEL_NODE_PARAMS k = add_to_params(params);
+    OK(cuModuleGetFunction(&k.func, m, "add_to"));
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddKernelNode(&n, g, NULL, 0, &k));
+    CUgraphExec e = make(g);
+    run(e);
+    OK(cuModuleUnload(m));
+    IS(cuGraphLaunch(e, stream), CUDA_ERROR_INVALID_HANDLE);
+    k.func = tap_function("add_to");
+    OK(cuGraphExecKernelNodeSetParams(e, n, &k));
+    run(e);
+    EQ(read_word(p), tap_computes() ? 7 : 5);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuMemFree(p));
+}
+
 /* What is wrong with a node's parameters is the call's error. */
 static void bad_params(void)
 {
@@ -851,12 +882,12 @@ static void drawing(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(chain),         TEST(many_launches),     TEST(large),        TEST(copies),
-        TEST(host_nodes),    TEST(destroyed_running), TEST(events),       TEST(child_graphs),
-        TEST(structure),     TEST(bad_structure),     TEST(cycle),        TEST(stale),
-        TEST(bad_params),    TEST(get_and_set),       TEST(exec_set),     TEST(update),
-        TEST(generic_nodes), TEST(attributes),        TEST(user_objects), TEST(drawing),
-        TEST(memory_nodes),  TEST(auto_free),
+        TEST(chain),        TEST(many_launches),     TEST(large),       TEST(copies),
+        TEST(host_nodes),   TEST(destroyed_running), TEST(events),      TEST(child_graphs),
+        TEST(structure),    TEST(bad_structure),     TEST(cycle),       TEST(stale),
+        TEST(stale_module), TEST(bad_params),        TEST(get_and_set), TEST(exec_set),
+        TEST(update),       TEST(generic_nodes),     TEST(attributes),  TEST(user_objects),
+        TEST(drawing),      TEST(memory_nodes),      TEST(auto_free),
     };
     CUcontext c;
     if (cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS &&
