@@ -35,6 +35,7 @@ struct rt_context {
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     size_t limits[RT_LIMITS];
+    CUstream graph_lanes[7]; /* graph lock: streams of our own for branches of graphs, made at first use */
 
     /* ring lock: blocking streams with work that the legacy stream has not waited for, by number */
     bool dirty_any;

@@ -1,6 +1,6 @@
 /*
- * The block is contiguous and in the order of execution: all of it goes into one stream, which is always correct, and a
- * device that knows graphs of its own can be given it as it is.
+ * The block is contiguous and in an order that respects all edges, whatever lanes its records go to: put into one stream
+ * it would be correct, too, and a device that knows graphs of its own can be given it as it is.
  *
  * Pageable memory is read and written when the graph runs, not when it was made: such copies go through pinned memory
  * that the executable graph owns, and a function of ours in the place of a host function moves the bytes.
@@ -84,7 +84,7 @@ static struct rt_step *add_step(struct rt_exec_body *b, enum rt_step_kind kind)
         b->steps_capacity = capacity;
     }
     struct rt_step *s = &b->steps[b->steps_count++];
-    *s = (struct rt_step) { .kind = kind };
+    *s = (struct rt_step) { .kind = kind, .lane = b->lane };
     return s;
 }
 
@@ -105,7 +105,7 @@ static int add_record(struct rt_exec_body *b, const struct wire_record *record, 
         b->block_capacity = capacity;
     }
     struct rt_step *s = b->steps_count ? &b->steps[b->steps_count - 1] : NULL;
-    if (!s || s->kind != RT_STEP_RECORDS) {
+    if (!s || s->kind != RT_STEP_RECORDS || s->lane != b->lane) {
         s = add_step(b, RT_STEP_RECORDS);
         if (!s)
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -207,6 +207,29 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
     }
 }
 
+static int add_order(struct rt_exec_body *b, enum rt_step_kind kind, uint32_t item)
+{
+    struct rt_step *s = add_step(b, kind);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->item = item;
+    return CUDA_SUCCESS;
+}
+
+static int add_item(struct rt_exec_body *b, uint32_t number)
+{
+    const struct rt_item *item = &b->items[number];
+    b->lane = item->lane;
+    int r = item->first ? add_order(b, RT_STEP_START, number) : CUDA_SUCCESS;
+    for (uint32_t i = 0; i < item->waits_count && r == CUDA_SUCCESS; i++)
+        r = add_order(b, RT_STEP_WAIT, b->waits[item->waits_at + i]);
+    if (r == CUDA_SUCCESS && item->node)
+        r = add_node(b, item->node);
+    if (r == CUDA_SUCCESS && item->marked)
+        r = add_order(b, RT_STEP_MARK, number);
+    return r;
+}
+
 /* --- the kernels that it launches: a module may go before the graph does -------------------------------------------- */
 
 static const void *function_of(const struct rt_node *n)
@@ -253,8 +276,11 @@ int rt_block_build(struct rt_exec_body *b)
     b->block_size = 0;
     b->steps_count = 0;
     b->calls = b->memory = b->broken = false;
-    for (uint32_t i = 0; i < b->order_count && r == CUDA_SUCCESS; i++)
-        r = add_node(b, b->order[i]);
+    for (uint32_t i = 0; i < b->items_count && r == CUDA_SUCCESS; i++)
+        r = add_item(b, i);
+    b->lane = 0;
+    for (uint32_t i = 0; i < b->joins_count && r == CUDA_SUCCESS; i++)
+        r = add_order(b, RT_STEP_WAIT, b->waits[b->joins_at + i]);
     b->broken = r != CUDA_SUCCESS;
     return r;
 }

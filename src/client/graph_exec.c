@@ -21,6 +21,7 @@ static void body_free(struct rt_exec_body *b)
     if (!b)
         return;
     rt_block_finish(b);
+    rt_order_finish(b);
     rt_graph_destroy(b->graph);
     free(b->order);
     free(b->index);
@@ -46,25 +47,6 @@ static uint32_t count_nodes(const struct rt_graph *g)
     return n;
 }
 
-/* Child graphs stand where their nodes stood. */
-static int put_in_order(struct rt_exec_body *b, const struct rt_graph *g)
-{
-    struct rt_node **sorted = malloc((g->count + 1) * sizeof(struct rt_node *));
-    int r = sorted ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    if (sorted && !rt_graph_sort(g, sorted))
-        r = CUDA_ERROR_INVALID_VALUE;
-    for (uint32_t i = 0; i < g->count && r == CUDA_SUCCESS; i++) {
-        struct rt_node *n = sorted[i];
-        b->index[b->index_count++] = (struct rt_by_original) { n->original, n };
-        if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
-            r = put_in_order(b, n->params.child);
-        else
-            b->order[b->order_count++] = n;
-    }
-    free(sorted);
-    return r;
-}
-
 static int compare_originals(const void *a, const void *b)
 {
     uintptr_t x = (uintptr_t)((const struct rt_by_original *)a)->original;
@@ -84,7 +66,7 @@ static int body_create(const struct rt_graph *g, struct rt_exec_body **out)
     b->graph->inner = true;
     b->order = malloc((count + 1) * sizeof(struct rt_node *));
     b->index = malloc((count + 1) * sizeof(*b->index));
-    r = b->order && b->index ? put_in_order(b, b->graph) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = b->order && b->index ? rt_order_make(b) : CUDA_ERROR_OUT_OF_MEMORY;
     r = r ? r : rt_block_build(b);
     if (r) {
         body_free(b);
@@ -164,9 +146,40 @@ static int wait_event(CUevent event, struct rt_stream *st)
     return r || !seq ? r : rt_queue_put_wait(st, number, seq);
 }
 
-static int put_step(struct rt_exec_body *b, const struct rt_step *s, struct rt_stream *st)
+/* The streams of a launch; those behind the first are the context's, for all its graphs. */
+struct lanes {
+    struct rt_stream *at[RT_GRAPH_LANES];
+    uint32_t start_number; /* where the launch begins */
+    uint64_t start_seq;
+};
+
+static int take_lanes(const struct rt_exec_body *b, struct rt_stream *st, struct lanes *out)
 {
+    int r = CUDA_SUCCESS;
+    out->at[0] = st;
+    for (uint32_t l = 1; l < b->lanes && r == CUDA_SUCCESS; l++) {
+        CUstream *handle = &st->context->graph_lanes[l - 1];
+        out->at[l] = rt_object_find(&rt_streams, *handle);
+        if (out->at[l])
+            continue;
+        r = rt_stream_create(st->context, RT_ROLE_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 0, &out->at[l]);
+        if (r == CUDA_SUCCESS)
+            *handle = (CUstream)rt_object_handle(&rt_streams, &out->at[l]->object);
+    }
+    return r;
+}
+
+static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struct lanes *lanes)
+{
+    struct rt_stream *st = lanes->at[s->lane];
     switch (s->kind) {
+    case RT_STEP_START:
+        return rt_queue_put_wait(st, lanes->start_number, lanes->start_seq);
+    case RT_STEP_WAIT:
+        return rt_queue_put_wait(st, lanes->at[b->items[s->item].lane]->number, b->marks[s->item]);
+    case RT_STEP_MARK:
+        b->marks[s->item] = st->number < TP_STREAMS ? rt_lane_issued(rt_session, st->number) : 0;
+        return CUDA_SUCCESS;
     case RT_STEP_CALL:
         return rt_hostfunc_put(st, s->fn, s->arg);
     case RT_STEP_RECORD_EVENT:
@@ -188,6 +201,7 @@ static int launch_into_capture(const struct rt_exec_body *b, struct rt_stream *s
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
 {
     struct rt_exec_body *b = e->body;
+    struct lanes lanes;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return launch_into_capture(b, st);
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
@@ -195,13 +209,18 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     r = r ? r : rt_launch_ready();
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
+    r = r ? r : take_lanes(b, st, &lanes);
     r = r ? r : rt_queue_begin(st);
     if (r)
         return r;
-    if (b->last_seq)
+    lanes.start_number = st->number;
+    if (st->number >= TP_STREAMS)
+        r = CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
+    else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
+    lanes.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
     for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
-        r = put_step(b, &b->steps[i], st);
+        r = put_step(b, &b->steps[i], &lanes);
     if (st->number < TP_STREAMS) {
         b->last_number = st->number;
         b->last_seq = rt_lane_issued(rt_session, st->number);

@@ -9,8 +9,22 @@
 
 #include "client/graph.h"
 
+#define RT_GRAPH_LANES 8u
+
+/* A node in its place, or where a child graph begins or ends. */
+struct rt_item {
+    struct rt_node *node; /* NULL: nothing to do */
+    uint32_t lane;
+    uint32_t waits_at, waits_count; /* in body->waits: what it waits for in other lanes */
+    bool first;                     /* the first of its lane, with nothing before it but the launch itself */
+    bool marked;                    /* something waits for it */
+};
+
 enum rt_step_kind {
     RT_STEP_RECORDS,
+    RT_STEP_START, /* the lane goes on from where the launch began */
+    RT_STEP_WAIT,  /* the lane waits for `item` */
+    RT_STEP_MARK,  /* `item` ends here */
     RT_STEP_CALL,
     RT_STEP_RECORD_EVENT,
     RT_STEP_WAIT_EVENT,
@@ -18,7 +32,9 @@ enum rt_step_kind {
 
 struct rt_step {
     enum rt_step_kind kind;
+    uint32_t lane;
     union {
+        uint32_t item;
         struct {
             size_t at, size;
         };
@@ -48,6 +64,13 @@ struct rt_exec_body {
     struct rt_node **order; /* of all levels; child graph nodes themselves are not in it */
     struct rt_by_original *index;
     uint32_t order_count, index_count;
+    struct rt_item *items;
+    uint32_t *waits; /* items */
+    uint32_t items_count, waits_count;
+    uint32_t joins_at, joins_count; /* in waits: what the launch's stream waits for at the end */
+    uint32_t lanes;                 /* that are used; the first is the launch's stream */
+    uint64_t *marks;                /* during a launch: where items ended, in their lanes */
+    uint32_t lane;                  /* while steps are made */
     uint8_t *block;
     size_t block_size, block_capacity;
     struct rt_step *steps;
@@ -81,9 +104,16 @@ static inline bool rt_exec_idle(const struct rt_exec_body *b)
     return !b->last_seq || rt_lane_done(rt_session, b->last_number, b->last_seq);
 }
 
+/* --- order and lanes (graph_order.c) --- */
+
+/* Fills in order, index, items, waits, joins and lanes from b->graph; order and index have room for all nodes.
+ * CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
+int rt_order_make(struct rt_exec_body *b);
+void rt_order_finish(struct rt_exec_body *b);
+
 /* --- the block (graph_block.c) --- */
 
-/* Makes block and steps of b->order. CUresult. */
+/* Makes block and steps of b->items. CUresult. */
 int rt_block_build(struct rt_exec_body *b);
 /* A node's parameters are others: puts its record in the place of the old one; false if it must be built again. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n);

@@ -136,6 +136,74 @@ static void many_launches(void)
     OK(cuMemFree(p));
 }
 
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Node i copies the word of a node before it and adds one, so that each word is its node's depth if, and only if, all
+ * was done in order. Some of it is done by child graphs, and some nodes wait for more than they need. */
+static void random_branches(void)
+{
+    enum { NODES = 150, GRAPHS = 8 };
+    static CUgraphNode node[NODES];
+    static uint32_t depth[NODES], words[NODES];
+    uint32_t state = 1;
+    CUdeviceptr p;
+    if (!tap_computes())
+        tap_skip("needs kernels");
+    OK(cuMemAlloc(&p, sizeof(words)));
+    for (int round = 0; round < GRAPHS; round++) {
+        CUgraph g;
+        OK(cuGraphCreate(&g, 0));
+        for (uint32_t i = 0; i < NODES; i++) {
+            CUgraph child;
+            CUgraphNode after[3], n;
+            size_t count = 0;
+            uint32_t from = i ? next_random(&state) % i : 0;
+            if (i < 3 || next_random(&state) % 8 == 0) { /* a root */
+                n = add_fill(g, NULL, 0, p + 4ull * i, 0, 1);
+                depth[i] = 1;
+                node[i] = add_kernel(g, &n, 1, p + 4ull * i, 1);
+                continue;
+            }
+            after[count++] = node[from];
+            for (uint32_t k = next_random(&state) % 3; k-- > 0;) {
+                uint32_t other = next_random(&state) % i;
+                if (node[other] != after[0] && (count == 1 || node[other] != after[1]))
+                    after[count++] = node[other];
+            }
+            depth[i] = depth[from] + 1;
+            CUDA_MEMCPY3D m = copy_params(p + 4ull * i, NULL, p + 4ull * from, NULL, 4);
+            if (next_random(&state) % 5 == 0) {
+                OK(cuGraphCreate(&child, 0));
+                n = add_copy(child, NULL, 0, &m);
+                (void)add_kernel(child, &n, 1, p + 4ull * i, 1);
+                OK(cuGraphAddChildGraphNode(&node[i], g, after, count, child));
+                OK(cuGraphDestroy(child));
+            } else {
+                n = add_copy(g, after, count, &m);
+                node[i] = add_kernel(g, &n, 1, p + 4ull * i, 1);
+            }
+        }
+        CUgraphExec e = make(g);
+        OK(cuGraphDestroy(g));
+        for (int launch = 0; launch < 3; launch++) {
+            OK(cuMemsetD8(p, 0xee, sizeof(words)));
+            OK(cuCtxSynchronize());
+            OK(cuGraphLaunch(e, stream));
+            OK(cuGraphLaunch(e, stream));
+            OK(cuMemcpyDtoHAsync(words, p, sizeof(words), stream)); /* after all of it */
+            OK(cuStreamSynchronize(stream));
+            for (uint32_t i = 0; i < NODES; i++)
+                EQ(words[i], depth[i]);
+        }
+        OK(cuGraphExecDestroy(e));
+    }
+    OK(cuMemFree(p));
+}
+
 /* More records than the command ring has room for. */
 static void large(void)
 {
@@ -882,12 +950,30 @@ static void drawing(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(chain),        TEST(many_launches),     TEST(large),       TEST(copies),
-        TEST(host_nodes),   TEST(destroyed_running), TEST(events),      TEST(child_graphs),
-        TEST(structure),    TEST(bad_structure),     TEST(cycle),       TEST(stale),
-        TEST(stale_module), TEST(bad_params),        TEST(get_and_set), TEST(exec_set),
-        TEST(update),       TEST(generic_nodes),     TEST(attributes),  TEST(user_objects),
-        TEST(drawing),      TEST(memory_nodes),      TEST(auto_free),
+        TEST(chain),
+        TEST(many_launches),
+        TEST(large),
+        TEST(random_branches),
+        TEST(copies),
+        TEST(host_nodes),
+        TEST(destroyed_running),
+        TEST(events),
+        TEST(child_graphs),
+        TEST(structure),
+        TEST(bad_structure),
+        TEST(cycle),
+        TEST(stale),
+        TEST(stale_module),
+        TEST(bad_params),
+        TEST(get_and_set),
+        TEST(exec_set),
+        TEST(update),
+        TEST(generic_nodes),
+        TEST(attributes),
+        TEST(user_objects),
+        TEST(drawing),
+        TEST(memory_nodes),
+        TEST(auto_free),
     };
     CUcontext c;
     if (cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&c, 0) == CUDA_SUCCESS &&
