@@ -79,6 +79,17 @@ for p in 0 1; do
     check "gmux client priority $p" env CUDA_MPS_CLIENT_PRIORITY=$p "$build/tests/api/api-stream"
 done
 
+echo "== programs that print at the same time: each gets its own text"
+for i in 1 2 3; do
+    PRINT_NO_ASSERT=1 timeout 60 "$build/tests/api/api-print" >"$dir/print.$i" 2>&1 &
+    eval "print_$i=$!"
+done
+for i in 1 2 3; do
+    eval "wait \$print_$i"
+    verdict "gmux print $i of 3" $? "$dir/print.$i"
+done
+check "gmux nothing was anybody's" sh -c "! grep 'one of several programs printed' '$dir'/log/*.log"
+
 echo "== four idle clients: what the executor costs"
 mkfifo "$dir/idle"
 for i in 1 2 3 4; do

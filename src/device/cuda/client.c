@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/cuda/array.h"
+#include "device/cuda/output.h"
 
 /* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
  * server's patience with an executor that does not answer. */
@@ -93,6 +94,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     pthread_mutex_init(&c->places_lock, NULL);
     gm_list_init(&c->places);
     cuda_arrays_init(c);
+    tp_output_init(&c->output, c->session);
     CUresult r = reserve_device(c);
     if (r == CUDA_SUCCESS && reserve_host(c) < 0)
         r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -105,7 +107,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
         cuda_client_destroy(c);
         return (int)r;
     }
-    gm_list_append(&d->clients, &c->link);
+    cuda_output_join(c);
     *out = c;
     return GM_CUDA_SUCCESS;
 }
@@ -274,6 +276,8 @@ void cuda_client_stop(struct dev_client *c)
         cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         drain(c, q, deadline);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        cuda_output_drop(q); /* from here on nobody else moves its completion word */
 }
 
 void cuda_client_destroy(struct dev_client *c)
@@ -296,7 +300,8 @@ void cuda_client_destroy(struct dev_client *c)
         (void)api->cuMemAddressFree(c->base, c->half);
     if (c->host_reserved)
         munmap(pointer(c->base + c->half), c->half);
-    gm_list_remove(&c->link);
+    cuda_output_leave(c);
+    tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->arrivals_lock);
     pthread_mutex_destroy(&c->modules_lock);
     free(c);

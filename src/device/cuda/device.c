@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "device/cuda/state.h"
+#include "device/cuda/output.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -150,6 +150,11 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     pthread_mutex_init(&d->libraries_lock, NULL);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->work, NULL);
+    gm_list_init(&d->printed);
+    pthread_mutex_init(&d->pipe_lock, NULL);
+    pthread_cond_init(&d->print_work, NULL);
+    pthread_cond_init(&d->print_shown, NULL);
+    d->pipe = -1;
     if (cuda_driver_load(&d->api, why, sizeof(why)) < 0) {
         gm_error(&topic, "%s", why);
         free(d);
@@ -165,6 +170,9 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     }
     describe(d);
     cuda_places_open(d);
+    int printed = cuda_output_open(d);
+    if (printed < 0)
+        gm_warn(&topic, "what kernels print is lost: %s", strerror(-printed));
     *out = d;
     return GM_CUDA_SUCCESS;
 }

@@ -76,6 +76,7 @@
     X(cuMemsetD2D8Async)                                                                                             \
     X(cuMemsetD2D16Async)                                                                                            \
     X(cuMemsetD2D32Async)                                                                                            \
+    X(cuStreamSynchronize)                                                                                           \
     X(cuCtxGetStreamPriorityRange)                                                                                   \
     X(cuDeviceGetDevResource)                                                                                        \
     X(cuDevSmResourceSplitByCount)                                                                                   \

@@ -121,3 +121,45 @@ bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint3
     free(cubin);
     return constant;
 }
+
+/* --- device printf --------------------------------------------------------------------------------------------------- */
+
+static bool names_vprintf(const void *bytes, size_t size)
+{
+    return memmem(bytes, size, "vprintf", strlen("vprintf")) != NULL;
+}
+
+/* What cannot be looked into may print. */
+static bool fatbin_prints(const void *bytes, size_t size, uint32_t sm)
+{
+    struct fb_entry e;
+    void *unpacked = NULL;
+    size_t whole = 0;
+    int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
+    if (r <= 0)
+        return r < 0;
+    if (e.packing == FB_PLAIN)
+        return names_vprintf(e.data, e.size);
+    if (fb_unpack(&e, UNPACKED_MAX, &unpacked, &whole) < 0)
+        return true;
+    bool found = names_vprintf(unpacked, whole);
+    free(unpacked);
+    return found;
+}
+
+bool cuda_image_prints(const void *image, size_t size, uint32_t kind, uint32_t sm)
+{
+    const uint8_t *bytes = image;
+    if (kind != WIRE_IMAGE_KIND_FATBIN && kind != WIRE_IMAGE_KIND_FATBIN_LIST)
+        return names_vprintf(image, size);
+    for (size_t at = 0; size - at >= FB_HEADER_SIZE;) {
+        size_t one = fb_size(bytes + at);
+        if (one == 0 || fatbin_prints(bytes + at, size - at, sm))
+            return one != 0;
+        one = (one + 7) & ~(size_t)7;
+        if (kind == WIRE_IMAGE_KIND_FATBIN || one >= size - at)
+            break;
+        at += one;
+    }
+    return false;
+}

@@ -24,4 +24,7 @@ bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint3
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 
+/* True if what a GPU of architecture `sm` (90 ..) takes of an image may print: it calls vprintf, or cannot be looked into. */
+bool cuda_image_prints(const void *image, size_t size, uint32_t kind, uint32_t sm);
+
 #endif

@@ -49,6 +49,10 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
+    const int32_t *a = d->info.attributes;
+    l->prints = cuda_image_prints(bytes, size, kind,
+                                  (uint32_t)(a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
+                                             a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]));
     CUresult r = load_image(d, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
         free(l);

@@ -17,6 +17,7 @@ struct cuda_library {
     uint64_t digest[2]; /* xxhash: where to look; the bytes are compared */
     /* constant */
     CUlibrary handle;
+    bool prints;       /* may print (output.h) */
     const void *bytes; /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;

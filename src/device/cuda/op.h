@@ -23,6 +23,7 @@ struct cuda_op_launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
+    bool prints; /* may print */
     uint32_t attributes;
     uint32_t params_size; /* with the attributes, which stand first */
 };

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/library.h"
 #include "device/cuda/op.h"
+#include "device/cuda/output.h"
 
 #define MARK_EVERY 64u
 
@@ -27,27 +29,20 @@ static void mark_now(struct dev_queue *q)
     gm_list_remove(&q->dirty);
     if (q->marked == q->last)
         return;
+    if (GM_UNLIKELY(c->may_print))
+        word = cuda_output_word(q, word);
     if (!cuda_check(c, d->api.cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT),
                     "the device refused to write a completion"))
         return;
     pthread_mutex_lock(&d->lock);
     q->marked = q->last;
     if (gm_list_empty(&q->active)) {
-        if (gm_list_empty(&d->active))
+        d->newcomer = true;
+        if (d->resting || gm_list_empty(&d->active))
             pthread_cond_signal(&d->work);
         gm_list_append(&d->active, &q->active);
     }
     pthread_mutex_unlock(&d->lock);
-}
-
-void cuda_flush(struct dev_client *c)
-{
-    cuda_enter(c->dev);
-    while (!gm_list_empty(&c->dirty))
-        mark_now(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
-    if (GM_UNLIKELY(c->moving))
-        gm_list_for_each (q, &c->queues, struct dev_queue, link)
-            cuda_stream_settle(q);
 }
 
 uint32_t cuda_backlog(struct dev_client *c)
@@ -72,6 +67,8 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
 {
     if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
         cuda_stream_move(q);
+    if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
+        cuda_output_begin(q, op->seq);
     if (op->kind != CUDA_OP_GATE) {
         cuda_op_submit(q, op);
         submitted(q, op->seq);
@@ -82,10 +79,12 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     cuda_op_submit(q, op);
 }
 
-/* It has to wait for something that is not with the driver yet. */
+/* It has to wait for something that is not with the driver yet, or for its client's turn to print. */
 static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 {
-    return q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq);
+    if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
+        return true;
+    return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) && !cuda_output_take_turn(q->client);
 }
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
@@ -128,6 +127,15 @@ static bool advance(struct dev_queue *q)
     return any;
 }
 
+static void advance_all(struct dev_client *c)
+{
+    for (bool any = true; any;) { /* one queue's progress may be what another waits for */
+        any = false;
+        gm_list_for_each_safe (q, &c->holding, struct dev_queue, holding)
+            any |= advance(q);
+    }
+}
+
 void cuda_gate_moved(struct dev_queue *q)
 {
     if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
@@ -135,11 +143,19 @@ void cuda_gate_moved(struct dev_queue *q)
     cuda_enter(q->client->dev);
     submitted(q, q->gate);
     q->gate = 0;
-    for (bool any = true; any;) { /* one queue's progress may be what another waits for */
-        any = false;
-        gm_list_for_each_safe (other, &q->client->holding, struct dev_queue, holding)
-            any |= advance(other);
-    }
+    advance_all(q->client);
+}
+
+void cuda_flush(struct dev_client *c)
+{
+    cuda_enter(c->dev);
+    if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
+        advance_all(c);
+    while (!gm_list_empty(&c->dirty))
+        mark_now(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+    if (GM_UNLIKELY(c->moving))
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            cuda_stream_settle(q);
 }
 
 void cuda_queue_drop(struct dev_queue *q)
@@ -164,6 +180,8 @@ int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struc
     q->slot = &c->session->streams[stream];
     q->last = q->marked = q->seen = q->accepted =
         atomic_load_explicit(&q->slot->completed.value, memory_order_relaxed);
+    q->shown = q->last;
+    gm_list_init(&q->printed);
     gm_list_init(&q->dirty);
     gm_list_init(&q->active);
     gm_list_init(&q->held);
@@ -186,6 +204,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
     cuda_enter(d);
+    cuda_output_drop(q);
     pthread_mutex_lock(&d->lock);
     gm_list_remove(&q->active);
     atomic_fetch_add_explicit(&c->completed, q->accepted - q->seen, memory_order_relaxed);
@@ -216,6 +235,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
+                                        .prints = l->module->library->prints && cuda_output_watched(q->client),
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

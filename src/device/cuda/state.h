@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "device/cuda/driver.h"
 #include "device/device.h"
+#include "transport/output.h"
 
 #define CUDA_GROUPS_MAX 64u
 
@@ -58,7 +59,19 @@ struct dev {
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct gm_list active;  /* queues with marks that have not been seen to arrive */
+    bool resting;           /* the watch makes a longer pause .. */
+    bool newcomer;          /* .. and there is a queue that it has not seen */
     struct gm_list clients; /* changed by the main thread */
+
+    /* output.h; under `lock` where nothing else is said */
+    int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
+    pthread_mutex_t pipe_lock; /* to read; before `lock` */
+    CUstream print_stream;     /* always empty */
+    struct dev_client *author, *author_before;
+    uint64_t author_since;
+    struct gm_list printed;    /* queues whose completion waits for its text */
+    struct dev_queue *showing; /* the one that the output thread works on */
+    pthread_cond_t print_work, print_shown;
 
     pthread_mutex_t libraries_lock;
     struct gm_list libraries; /* those that clients share */
@@ -100,6 +113,16 @@ struct dev_client {
     uint64_t arrays_bytes, arrays_limit; /* arrays_lock */
     _Atomic uint64_t submitted;          /* operations accepted */
     _Atomic uint64_t completed;          /* of those, as far as was seen */
+
+    /* output.h; dev->lock where nothing else is said */
+    struct tp_output output;       /* has a lock of its own */
+    bool may_print;                /* the client's thread reads it without */
+    bool print_waits;              /* for its turn */
+    bool print_hog;                /* was not waited for any longer */
+    uint32_t print_queues;         /* that have print_seq */
+    uint32_t print_silent;         /* completions since the last text */
+    _Atomic uint64_t *print_words; /* by stream number; the GPU writes. The client's thread makes them */
+    CUdeviceptr print_words_at;
 };
 
 struct cuda_function {
@@ -151,6 +174,12 @@ struct dev_queue {
     uint64_t marked;
     uint64_t seen;     /* dev->lock: completed, as the watch saw it last */
     uint32_t unmarked; /* operations since the last mark */
+
+    /* output.h, dev->lock */
+    struct gm_list printed; /* dev->printed, or alone */
+    uint64_t print_seq;     /* the last launch that may print, until it was shown; 0: none */
+    uint64_t print_marked;  /* last mark in the private word */
+    uint64_t shown;         /* what of it has been published */
 };
 
 /* Makes the context current in the calling thread. */

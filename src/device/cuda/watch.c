@@ -8,52 +8,88 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "device/cuda/state.h"
+#include "device/cuda/output.h"
 
-#define LOOK_NS  (20 * GM_NS_PER_US)
-#define QUERY_NS GM_NS_PER_MS /* how often the driver is asked whether all is well */
+#define LOOK_NS     (20 * GM_NS_PER_US)
+#define LOOK_PART   32 /* of the time without a completion, for the next pause */
+#define LOOK_MAX_NS (500 * GM_NS_PER_US)
+#define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
 
-/* dev->lock held. */
-static void look(struct dev_queue *q)
+/* dev->lock held. True if something has completed. */
+static bool look(struct dev_queue *q)
 {
+    cuda_output_look(q);
     uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
-    if (now == q->seen)
-        return;
-    /* The word is the client's to forge: a number beyond the mark counts as the mark. */
-    uint64_t done = GM_MIN(now, q->marked);
-    if (done > q->seen) {
-        atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
-        q->seen = done;
+    bool moved = now != q->seen;
+    if (moved) {
+        /* The word is the client's to forge: a number beyond the mark counts as the mark. */
+        uint64_t done = GM_MIN(now, q->marked);
+        if (done > q->seen) {
+            atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
+            q->seen = done;
+        }
+        tp_word_wake(&q->slot->completed);
     }
-    tp_word_wake(&q->slot->completed);
-    if (q->seen == q->marked)
+    if (q->seen == q->marked && !q->print_seq)
         gm_list_remove(&q->active);
+    return moved;
+}
+
+/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations that run, and a small
+ * part of their time more does not matter; a queue that comes new ends the pause. */
+static void rest(struct dev *d, uint64_t now, uint64_t moved)
+{
+    uint64_t pause = GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
+    if (pause <= LOOK_NS) {
+        const struct timespec shortly = { .tv_nsec = (long)LOOK_NS };
+        pthread_mutex_unlock(&d->lock);
+        nanosleep(&shortly, NULL);
+        pthread_mutex_lock(&d->lock);
+        return;
+    }
+    const struct timespec until = { .tv_sec = (time_t)((now + pause) / GM_NS_PER_S),
+                                    .tv_nsec = (long)((now + pause) % GM_NS_PER_S) };
+    d->resting = true;
+    (void)pthread_cond_clockwait(&d->work, &d->lock, CLOCK_MONOTONIC, &until);
+    d->resting = false;
+}
+
+/* dev->lock held. Asks the driver whether all is well. */
+static void ask(struct dev *d)
+{
+    CUresult r = d->api.cuStreamQuery(gm_list_entry(d->active.next, struct dev_queue, active)->stream);
+    if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
+        return;
+    pthread_mutex_unlock(&d->lock);
+    cuda_die(d, r);
 }
 
 static void *watch(void *arg)
 {
     struct dev *d = arg;
-    const struct timespec pause = { .tv_nsec = (long)LOOK_NS };
-    uint64_t queried = 0;
+    uint64_t asked = 0, moved = 0;
 
     prctl(PR_SET_TIMERSLACK, 1);
     cuda_enter(d);
+    pthread_mutex_lock(&d->lock);
     for (;;) {
-        CUresult r = CUDA_SUCCESS;
-        pthread_mutex_lock(&d->lock);
+        bool idle = gm_list_empty(&d->active);
         while (gm_list_empty(&d->active))
             pthread_cond_wait(&d->work, &d->lock);
-        gm_list_for_each_safe (q, &d->active, struct dev_queue, active)
-            look(q);
         uint64_t now = gm_now_ns();
-        if (!gm_list_empty(&d->active) && now - queried > QUERY_NS) {
-            queried = now;
-            r = d->api.cuStreamQuery(gm_list_entry(d->active.next, struct dev_queue, active)->stream);
+        if (idle || d->newcomer)
+            moved = now;
+        d->newcomer = false;
+        gm_list_for_each_safe (q, &d->active, struct dev_queue, active)
+            if (look(q))
+                moved = now;
+        cuda_output_turns(d, now);
+        if (!gm_list_empty(&d->active) && now - asked > QUERY_NS) {
+            asked = now;
+            ask(d);
         }
-        pthread_mutex_unlock(&d->lock);
-        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
-            cuda_die(d, r);
-        nanosleep(&pause, NULL);
+        if (!gm_list_empty(&d->active))
+            rest(d, now, moved);
     }
     return NULL;
 }

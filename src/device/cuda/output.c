@@ -1,0 +1,317 @@
+#include "device/cuda/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define QUIET       16u
+#define TURN_NS     (50 * GM_NS_PER_MS)
+#define TURN_MAX_NS (2 * GM_NS_PER_S)
+#define WORDS_BYTES (TP_STREAMS * sizeof(uint64_t))
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("print");
+
+/* --- turns; dev->lock held --------------------------------------------------------------------------------------------- */
+
+static bool others_wait(const struct dev_client *c)
+{
+    gm_list_for_each (other, &c->dev->clients, struct dev_client, link)
+        if (other != c && other->print_waits)
+            return true;
+    return false;
+}
+
+static void end_turn(struct dev *d)
+{
+    d->author_before = d->author;
+    d->author = NULL;
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        if (c->print_waits)
+            tp_ring_wake(&c->session->control->ring);
+}
+
+/* The queue has nothing more that may print. */
+static void queue_settled(struct dev_queue *q)
+{
+    struct dev_client *c = q->client;
+    q->print_seq = 0;
+    if (--c->print_queues != 0)
+        return;
+    c->print_hog = false;
+    if (c->dev->author == c)
+        end_turn(c->dev);
+}
+
+void cuda_output_turns(struct dev *d, uint64_t now)
+{
+    if (!d->author || now - d->author_since < TURN_MAX_NS || !others_wait(d->author))
+        return;
+    gm_warn(&topic, "a kernel that may print does not end: others that print do not wait for it any longer");
+    d->author->print_hog = true;
+    end_turn(d);
+}
+
+/* Whose a text is that came just now. NULL: it cannot be told. */
+static struct dev_client *find_author(struct dev *d)
+{
+    struct dev_client *any = NULL, *only = NULL, *loud = NULL;
+    unsigned anys = 0, onlys = 0, louds = 0;
+    bool hog = false;
+    gm_list_for_each (c, &d->clients, struct dev_client, link) {
+        anys += c->may_print;
+        any = c->may_print ? c : any;
+        if (!c->print_queues)
+            continue;
+        hog |= c->print_hog;
+        only = c;
+        onlys++;
+        louds += c->print_silent < QUIET;
+        loud = c->print_silent < QUIET ? c : loud;
+    }
+    if (onlys == 1)
+        return only;
+    if (onlys == 0)
+        return anys == 1 ? any : NULL;
+    if (louds == 1 && !hog)
+        return loud;
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        c->print_silent = 0;
+    return NULL;
+}
+
+/* --- the pipe ------------------------------------------------------------------------------------------------------- */
+
+static void deliver(struct dev *d, const char *text, size_t size)
+{
+    pthread_mutex_lock(&d->lock);
+    struct dev_client *c = find_author(d);
+    if (c) {
+        c->print_silent = 0;
+        (void)tp_output_write(&c->output, 1, text, size);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (!c)
+        gm_warn(&topic, "one of several programs printed: %.*s", (int)GM_MIN(size, (size_t)400), text);
+}
+
+/* Takes out what is in the pipe. */
+static void drain(struct dev *d)
+{
+    static char text[TP_OUTPUT_TEXT_MAX];
+    ssize_t n;
+    pthread_mutex_lock(&d->pipe_lock);
+    while ((n = read(d->pipe, text, sizeof(text))) > 0)
+        deliver(d, text, (size_t)n);
+    pthread_mutex_unlock(&d->pipe_lock);
+}
+
+/* The driver may print more than the pipe holds. */
+static void *reader(void *arg)
+{
+    struct dev *d = arg;
+    struct pollfd p = { .fd = d->pipe, .events = POLLIN };
+    for (;;)
+        if (poll(&p, 1, -1) > 0)
+            drain(d);
+    return NULL;
+}
+
+/* All that finished kernels have printed is with its client. The stream is empty: nothing is waited for. */
+static void flush(struct dev *d)
+{
+    CUresult r = d->api.cuStreamSynchronize(d->print_stream);
+    if (r != CUDA_SUCCESS)
+        cuda_die(d, r);
+    fflush(stdout);
+    drain(d);
+}
+
+/* --- completions ------------------------------------------------------------------------------------------------------ */
+
+void cuda_output_look(struct dev_queue *q)
+{
+    if (!q->print_seq)
+        return;
+    uint64_t arrived = atomic_load_explicit(&q->client->print_words[q->number], memory_order_acquire);
+    if (arrived <= q->shown || !gm_list_empty(&q->printed))
+        return;
+    gm_list_append(&q->client->dev->printed, &q->printed);
+    pthread_cond_signal(&q->client->dev->print_work);
+}
+
+static void *shower(void *arg)
+{
+    struct dev *d = arg;
+    cuda_enter(d);
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        while (gm_list_empty(&d->printed))
+            pthread_cond_wait(&d->print_work, &d->lock);
+        struct dev_queue *q = gm_list_entry(d->printed.next, struct dev_queue, printed);
+        struct dev_client *c = q->client;
+        uint64_t arrived = atomic_load_explicit(&c->print_words[q->number], memory_order_acquire);
+        c->print_silent++;
+        d->showing = q;
+        pthread_mutex_unlock(&d->lock);
+        flush(d);
+        pthread_mutex_lock(&d->lock);
+        d->showing = NULL;
+        pthread_cond_broadcast(&d->print_shown);
+        gm_list_remove(&q->printed);
+        q->shown = arrived;
+        tp_word_publish(&q->slot->completed, arrived);
+        if (q->print_seq && q->print_seq <= arrived && q->print_marked <= arrived)
+            queue_settled(q);
+    }
+    return NULL;
+}
+
+/* --- a client's thread ------------------------------------------------------------------------------------------------ */
+
+static bool make_words(struct dev_client *c)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    CUdeviceptr at = 0;
+    void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (words == MAP_FAILED)
+        return false;
+    if (api->cuMemHostRegister_v2(words, WORDS_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
+            CUDA_SUCCESS ||
+        api->cuMemHostGetDevicePointer_v2(&at, words, 0) != CUDA_SUCCESS) {
+        (void)api->cuMemHostUnregister(words);
+        munmap(words, WORDS_BYTES);
+        return false;
+    }
+    c->print_words_at = at;
+    c->print_words = words;
+    return true;
+}
+
+bool cuda_output_watched(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    if (GM_LIKELY(c->may_print))
+        return true;
+    if (d->pipe < 0 || !make_words(c))
+        return false;
+    pthread_mutex_lock(&d->lock);
+    c->may_print = true;
+    pthread_mutex_unlock(&d->lock);
+    return true;
+}
+
+bool cuda_output_take_turn(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    bool mine;
+    pthread_mutex_lock(&d->lock);
+    bool others = others_wait(c);
+    bool quiet = c->print_silent >= QUIET;
+    if (quiet)
+        mine = true;
+    else if (d->author == c)
+        mine = !others || gm_now_ns() - d->author_since < TURN_NS;
+    else
+        mine = !d->author && (c != d->author_before || !others);
+    if (mine && !quiet && d->author != c) {
+        d->author = c;
+        d->author_since = gm_now_ns();
+    }
+    c->print_waits = !mine;
+    if (d->author == c && (quiet || (!mine && c->print_queues == 0)))
+        end_turn(d); /* nobody else would */
+    pthread_mutex_unlock(&d->lock);
+    return mine;
+}
+
+void cuda_output_begin(struct dev_queue *q, uint64_t seq)
+{
+    struct dev_client *c = q->client;
+    pthread_mutex_lock(&c->dev->lock);
+    c->print_queues += q->print_seq == 0;
+    q->print_seq = seq;
+    pthread_mutex_unlock(&c->dev->lock);
+}
+
+CUdeviceptr cuda_output_word(struct dev_queue *q, CUdeviceptr direct)
+{
+    struct dev_client *c = q->client;
+    pthread_mutex_lock(&c->dev->lock);
+    bool apart = q->print_seq != 0; /* as long as the client has not been shown what it may have printed */
+    if (apart)
+        q->print_marked = q->last;
+    pthread_mutex_unlock(&c->dev->lock);
+    return apart ? c->print_words_at + q->number * sizeof(uint64_t) : direct;
+}
+
+void cuda_output_drop(struct dev_queue *q)
+{
+    struct dev *d = q->client->dev;
+    pthread_mutex_lock(&d->lock);
+    while (d->showing == q)
+        pthread_cond_wait(&d->print_shown, &d->lock);
+    gm_list_remove(&q->printed);
+    if (q->print_seq)
+        queue_settled(q);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* --- the main thread -------------------------------------------------------------------------------------------------- */
+
+void cuda_output_join(struct dev_client *c)
+{
+    pthread_mutex_lock(&c->dev->lock);
+    gm_list_append(&c->dev->clients, &c->link);
+    pthread_mutex_unlock(&c->dev->lock);
+}
+
+void cuda_output_leave(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    pthread_mutex_lock(&d->lock);
+    gm_list_remove(&c->link);
+    c->print_waits = false;
+    if (!d->author || d->author == c) /* others may wait for it to take its turn */
+        end_turn(d);
+    if (d->author_before == c)
+        d->author_before = NULL;
+    pthread_mutex_unlock(&d->lock);
+    if (c->print_words) {
+        (void)d->api.cuMemHostUnregister(c->print_words);
+        munmap(c->print_words, WORDS_BYTES);
+    }
+}
+
+static int start(struct dev *d, void *(*body)(void *))
+{
+    pthread_t thread;
+    int r = pthread_create(&thread, NULL, body, d);
+    if (r == 0)
+        pthread_detach(thread);
+    return -r;
+}
+
+int cuda_output_open(struct dev *d)
+{
+    int ends[2];
+    if (d->api.cuStreamCreateWithPriority(&d->print_stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
+        return -ENODEV;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    d->pipe = ends[0];
+    int r = fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+    r = r ? r : start(d, reader);
+    r = r ? r : start(d, shower);
+    if (r == 0 && dup2(ends[1], STDOUT_FILENO) < 0)
+        r = -errno;
+    close(ends[1]);
+    if (r < 0)
+        d->pipe = -1;
+    return r;
+}

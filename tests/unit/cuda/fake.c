@@ -1,0 +1,383 @@
+#include "fake.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/cuda/library.h"
+#include "device/cuda/op.h"
+#include "device/cuda/output.h"
+
+struct green {
+    uint64_t groups;
+};
+
+struct action {
+    enum { WRITE, PRINT, WAIT } what;
+    uint64_t address, value; /* WAIT: how many actions of `stream` must have happened */
+    struct CUstream_st *stream;
+};
+
+struct CUstream_st {
+    struct green *green;
+    int priority;
+    bool held;
+    struct action actions[4096];
+    unsigned count;
+    _Atomic unsigned done;
+};
+
+struct CUevent_st {
+    struct CUstream_st *stream;
+    unsigned count;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static CUstream streams[64];
+static unsigned streams_count, greens;
+static char printed[1 << 16]; /* not flushed */
+
+static bool happen(CUstream s)
+{
+    struct action *a = &s->actions[s->done];
+    if (s->held || s->done == s->count || (a->what == WAIT && a->stream->done < a->value))
+        return false;
+    if (a->what == WRITE)
+        atomic_store((_Atomic uint64_t *)(uintptr_t)a->address, a->value);
+    if (a->what == PRINT)
+        (void)snprintf(printed + strlen(printed), sizeof(printed) - strlen(printed), "%u\n", (unsigned)a->value);
+    s->done++;
+    return true;
+}
+
+static void run(void)
+{
+    for (bool any = true; any;) {
+        any = false;
+        for (unsigned i = 0; i < streams_count; i++)
+            any |= streams[i] && happen(streams[i]);
+    }
+}
+
+static CUresult act(CUstream s, struct action a)
+{
+    pthread_mutex_lock(&lock);
+    cr_assert_lt(s->count, GM_ARRAY_LEN(s->actions));
+    s->actions[s->count++] = a;
+    run();
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult make(CUstream *out, struct green *g, int priority)
+{
+    *out = calloc(1, sizeof(**out));
+    (*out)->green = g;
+    (*out)->priority = priority;
+    pthread_mutex_lock(&lock);
+    cr_assert_lt(streams_count, GM_ARRAY_LEN(streams));
+    streams[streams_count++] = *out;
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult stream_create(CUstream *out, unsigned flags, int priority)
+{
+    return make(out, NULL, priority);
+}
+
+static CUresult green_stream(CUstream *out, CUgreenCtx green, unsigned flags, int priority)
+{
+    cr_assert_eq(flags, CU_STREAM_NON_BLOCKING);
+    return make(out, (struct green *)(void *)green, priority);
+}
+
+/* What it has still happens. */
+static CUresult stream_destroy(CUstream s)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult query(CUstream s)
+{
+    pthread_mutex_lock(&lock);
+    bool idle = s->done == s->count;
+    pthread_mutex_unlock(&lock);
+    return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult synchronize(CUstream s)
+{
+    cr_assert_eq(query(s), CUDA_SUCCESS, "nobody may wait here");
+    pthread_mutex_lock(&lock);
+    fputs(printed, stdout);
+    printed[0] = '\0';
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_create(CUevent *e, unsigned flags)
+{
+    *e = calloc(1, sizeof(**e));
+    return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent e)
+{
+    free(e);
+    return CUDA_SUCCESS;
+}
+
+static CUresult record(CUevent e, CUstream s)
+{
+    *e = (struct CUevent_st) { s, s->count };
+    return CUDA_SUCCESS;
+}
+
+static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
+{
+    return act(s, (struct action) { .what = WAIT, .stream = e->stream, .value = e->count });
+}
+
+static CUresult write64(CUstream s, CUdeviceptr address, cuuint64_t value, unsigned flags)
+{
+    return act(s, (struct action) { .what = WRITE, .address = address, .value = value });
+}
+
+/* Parameters come packed. */
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared, CUstream s, void **params, void **extra)
+{
+    uint32_t number;
+    memcpy(&number, extra[1], sizeof(number));
+    return act(s, (struct action) { .what = PRINT, .value = number });
+}
+
+static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+    return launch(f, 1, 1, 1, 1, 1, 1, 0, config->hStream, params, extra);
+}
+
+static CUresult host_register(void *p, size_t size, unsigned flags)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult host_unregister(void *p)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult device_pointer(CUdeviceptr *out, void *p, unsigned flags)
+{
+    *out = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
+}
+
+static CUresult range(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return CUDA_SUCCESS;
+}
+
+static CUresult device_resource(CUdevice device, CUdevResource *r, CUdevResourceType type)
+{
+    r->type = type;
+    r->sm.smCount = 132;
+    return CUDA_SUCCESS;
+}
+
+static CUresult split(CUdevResource *out, unsigned *count, const CUdevResource *all, CUdevResource *rest,
+                      unsigned flags, unsigned size)
+{
+    cr_assert_eq(all->sm.smCount, 132);
+    *count = out ? GM_MIN(*count, FAKE_GROUPS) : FAKE_GROUPS;
+    for (unsigned i = 0; out && i < *count; i++) {
+        out[i].type = CU_DEV_RESOURCE_TYPE_SM;
+        out[i].sm.smCount = 8;
+        out[i]._internal_padding[0] = (unsigned char)i;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult describe(CUdevResourceDesc *out, CUdevResource *chosen, unsigned count)
+{
+    struct green *g = calloc(1, sizeof(*g));
+    for (unsigned i = 0; i < count; i++)
+        g->groups |= 1ull << chosen[i]._internal_padding[0];
+    cr_assert_eq(__builtin_popcountll(g->groups), count);
+    *out = (CUdevResourceDesc)(void *)g;
+    return CUDA_SUCCESS;
+}
+
+static CUresult green_create(CUgreenCtx *out, CUdevResourceDesc d, CUdevice device, unsigned flags)
+{
+    *out = (CUgreenCtx)(void *)d;
+    greens++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult green_destroy(CUgreenCtx g)
+{
+    for (unsigned i = 0; i < streams_count; i++)
+        cr_assert(streams[i]->green != (struct green *)(void *)g || query(streams[i]) == CUDA_SUCCESS,
+                  "work still runs there");
+    greens--;
+    return CUDA_SUCCESS;
+}
+
+static CUresult green_resource(CUgreenCtx g, CUdevResource *r, CUdevResourceType type)
+{
+    r->sm.smCount = 8u * (unsigned)__builtin_popcountll(((struct green *)(void *)g)->groups);
+    return CUDA_SUCCESS;
+}
+
+static void fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
+{
+    cr_assert_fail("a client failed: %d, %s", result, text);
+}
+
+struct dev *fake_device(void)
+{
+    static struct dev d;
+    d = (struct dev) { .api = { .cuStreamCreateWithPriority = stream_create,
+                                .cuGreenCtxStreamCreate = green_stream,
+                                .cuStreamDestroy_v2 = stream_destroy,
+                                .cuStreamQuery = query,
+                                .cuStreamSynchronize = synchronize,
+                                .cuEventCreate = event_create,
+                                .cuEventDestroy_v2 = event_destroy,
+                                .cuEventRecord = record,
+                                .cuStreamWaitEvent = wait_event,
+                                .cuStreamWriteValue64_v2 = write64,
+                                .cuLaunchKernel = launch,
+                                .cuLaunchKernelEx = launch_ex,
+                                .cuMemHostRegister_v2 = host_register,
+                                .cuMemHostUnregister = host_unregister,
+                                .cuMemHostGetDevicePointer_v2 = device_pointer,
+                                .cuCtxGetStreamPriorityRange = range,
+                                .cuDeviceGetDevResource = device_resource,
+                                .cuDevSmResourceSplitByCount = split,
+                                .cuDevResourceGenerateDesc = describe,
+                                .cuGreenCtxCreate = green_create,
+                                .cuGreenCtxDestroy = green_destroy,
+                                .cuGreenCtxGetDevResource = green_resource },
+                       .info.multiprocessors = 132,
+                       .events.client_fault = fault,
+                       .pipe = -1 };
+    gm_list_init(&d.active);
+    gm_list_init(&d.clients);
+    gm_list_init(&d.printed);
+    pthread_mutex_init(&d.lock, NULL);
+    pthread_mutex_init(&d.pipe_lock, NULL);
+    pthread_cond_init(&d.work, NULL);
+    pthread_cond_init(&d.print_work, NULL);
+    pthread_cond_init(&d.print_shown, NULL);
+    cuda_places_open(&d);
+    cr_assert_eq(cuda_watch_start(&d), 0);
+    return &d;
+}
+
+struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority)
+{
+    struct dev_client *c = calloc(1, sizeof(*c));
+    int fd = tp_session_create();
+    c->dev = d;
+    c->session = calloc(1, sizeof(*c->session));
+    cr_assert_eq(tp_session_attach(c->session, fd, TP_SESSION_SIZE), 0);
+    close(fd);
+    c->streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
+    gm_list_init(&c->link);
+    gm_list_init(&c->places);
+    gm_list_init(&c->modules);
+    gm_list_init(&c->queues);
+    gm_list_init(&c->dirty);
+    gm_list_init(&c->holding);
+    pthread_mutex_init(&c->places_lock, NULL);
+    pthread_mutex_init(&c->modules_lock, NULL);
+    tp_output_init(&c->output, c->session);
+    cr_assert_eq(cuda_place_set(c, multiprocessors, priority), CUDA_SUCCESS);
+    cuda_output_join(c);
+    return c;
+}
+
+void fake_client_end(struct dev_client *c)
+{
+    gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
+        cuda_queue_destroy(q);
+    cuda_places_collect(c, true);
+    cuda_output_leave(c);
+    tp_session_detach(c->session);
+    free(c->session);
+    free(c);
+}
+
+void fake_hold(CUstream s, bool hold)
+{
+    pthread_mutex_lock(&lock);
+    s->held = hold;
+    run();
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t fake_stream_groups(CUstream s)
+{
+    return s->green ? s->green->groups : 0;
+}
+
+int fake_stream_priority(CUstream s)
+{
+    return s->priority;
+}
+
+unsigned fake_greens(void)
+{
+    return greens;
+}
+
+void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
+{
+    static struct cuda_library library = { .prints = true };
+    static struct cuda_function function = { .param_bytes = 4 };
+    struct dev_module module = {
+        .client = q->client, .library = &library, .functions = &function, .functions_count = 1
+    };
+    const struct dev_launch l = {
+        .module = &module, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = &number, .params_size = sizeof(number)
+    };
+    cr_assert_eq(cuda_launch(q, seq, &l), 0);
+}
+
+/* --- what the tests leave out of the device -------------------------------------------------------------------------- */
+
+void cuda_enter(struct dev *d)
+{
+}
+
+bool cuda_is_fatal(CUresult r)
+{
+    return false;
+}
+
+bool cuda_check(struct dev_client *c, CUresult r, const char *what)
+{
+    cr_assert_eq(r, CUDA_SUCCESS, "%s", what);
+    return true;
+}
+
+void cuda_die(struct dev *d, CUresult r)
+{
+    cr_assert_fail("the context died of %d", (int)r);
+    abort();
+}
+
+void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes)
+{
+}
+
+void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
+{
+}

@@ -1,0 +1,25 @@
+/*
+ * A driver for the cuda device's own logic: streams are lists of things to do, which happen at once, or, while
+ * fake_hold() is in force for a stream's client, when that ends. Kernels print their first parameter's number; the text
+ * goes to standard output when somebody synchronises, as the genuine driver has it.
+ */
+#ifndef GMUX_TESTS_UNIT_CUDA_FAKE_H
+#define GMUX_TESTS_UNIT_CUDA_FAKE_H
+
+#include "device/cuda/state.h"
+
+#define FAKE_GROUPS 15u
+
+/* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
+struct dev *fake_device(void);
+struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
+void fake_client_end(struct dev_client *c);
+/* Work of these streams stands still, or goes on. */
+void fake_hold(CUstream s, bool hold);
+uint64_t fake_stream_groups(CUstream s); /* bit for each group; 0: all */
+int fake_stream_priority(CUstream s);
+unsigned fake_greens(void); /* green contexts that there are */
+/* A launch that prints `number` and a line end. */
+void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number);
+
+#endif

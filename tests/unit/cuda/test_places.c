@@ -1,0 +1,102 @@
+/* Where clients' streams live: groups of multiprocessors, bands of priorities, and changes on the way. */
+#include <criterion/criterion.h>
+
+#include "fake.h"
+
+TestSuite(places, .timeout = 20);
+
+static struct dev_queue *queue(struct dev_client *c, uint32_t number, int priority)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, number, priority, &q), 0);
+    return q;
+}
+
+Test(places, what_is_said_of_the_device)
+{
+    struct dev *d = fake_device();
+    cr_assert_eq(d->info.multiprocessors_step, 8);
+    cr_assert_eq(d->info.multiprocessors_shared, 120);
+    cr_assert_eq(d->info.priorities, 4);
+    cr_assert_eq(d->info.priorities_low, 2);
+}
+
+Test(places, clients_do_not_overlap_while_there_is_room)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c[4];
+    uint64_t used = 0;
+    for (int i = 0; i < 3; i++) {
+        c[i] = fake_client(d, 40, 0);
+        uint64_t groups = fake_stream_groups(queue(c[i], 1, 0)->stream);
+        cr_assert_eq(__builtin_popcountll(groups), 5);
+        cr_assert_eq(groups & used, 0);
+        used |= groups;
+    }
+    c[3] = fake_client(d, 64, 0); /* no room: anywhere */
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(queue(c[3], 1, 0)->stream)), 8);
+    fake_client_end(c[3]);
+    uint64_t freed = fake_stream_groups(gm_list_entry(c[1]->queues.next, struct dev_queue, link)->stream);
+    fake_client_end(c[1]);
+    c[1] = fake_client(d, 40, 0);
+    cr_assert_eq(fake_stream_groups(queue(c[1], 1, 0)->stream), freed);
+    cr_assert_eq(fake_greens(), 3);
+    for (int i = 0; i < 3; i++)
+        fake_client_end(c[i]);
+    cr_assert_eq(fake_greens(), 0);
+}
+
+Test(places, without_a_limit_there_is_no_green_context)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 132, 0);
+    cr_assert_eq(fake_stream_groups(queue(c, 1, 0)->stream), 0);
+    cr_assert_eq(fake_greens(), 0);
+    fake_client_end(c);
+}
+
+Test(places, whoever_is_below_normal_comes_after_everybody)
+{
+    struct dev *d = fake_device();
+    struct dev_client *normal = fake_client(d, 132, 0), *low = fake_client(d, 132, 1);
+    cr_assert_eq(fake_stream_priority(queue(normal, 1, 0)->stream), -2);
+    cr_assert_eq(fake_stream_priority(queue(normal, 2, -3)->stream), -5);
+    cr_assert_eq(fake_stream_priority(queue(normal, 3, -100)->stream), -5);
+    cr_assert_eq(fake_stream_priority(queue(normal, 4, 100)->stream), -2);
+    cr_assert_eq(fake_stream_priority(queue(low, 1, 0)->stream), 0);
+    cr_assert_eq(fake_stream_priority(queue(low, 2, -1)->stream), -1);
+    cr_assert_eq(fake_stream_priority(queue(low, 3, INT32_MIN)->stream), -1);
+}
+
+Test(places, a_stream_moves_behind_what_it_has)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 40, 0);
+    struct dev_queue *q = queue(c, 1, 0);
+    CUstream first = q->stream;
+    fake_hold(first, true);
+    cr_assert_eq(cuda_mark(q, 1), 0);
+    cuda_flush(c);
+    cr_assert_eq(cuda_place_set(c, 40, 0), CUDA_SUCCESS);
+    cr_assert_eq(fake_greens(), 1, "nothing has changed");
+    cr_assert_eq(cuda_place_set(c, 16, 0), CUDA_SUCCESS);
+    cr_assert_eq(fake_greens(), 2);
+    cr_assert_eq(cuda_mark(q, 2), 0);
+    cuda_flush(c);
+    cr_assert_neq(q->stream, first);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 0, "the new stream waits for the old one");
+    cr_assert_eq(cuda_place_set(c, 132, 0), CUDA_SUCCESS); /* again, before the first move has ended */
+    cr_assert_eq(cuda_mark(q, 3), 0);
+    cuda_flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
+    cr_assert_eq(fake_greens(), 2);
+    fake_hold(first, false);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    cr_assert_eq(cuda_mark(q, 4), 0);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 4);
+    cr_assert_eq(fake_stream_groups(q->stream), 0);
+    cr_assert_eq(fake_greens(), 0);
+    fake_client_end(c);
+}

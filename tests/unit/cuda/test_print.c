@@ -1,0 +1,140 @@
+/* Whose a text is, and that it is there before the kernel's completion is seen. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/output.h"
+#include "fake.h"
+
+TestSuite(print, .timeout = 30);
+
+static const struct tp_wait_policy patient = { .slice_ms = 1000 };
+static struct dev *d;
+
+static struct dev_queue *queue(struct dev_client *c)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, 1, 0, &q), 0);
+    return q;
+}
+
+static void begin(void)
+{
+    d = fake_device();
+    cr_assert_eq(cuda_output_open(d), 0);
+}
+
+static const char *texts(struct dev_client *c)
+{
+    static char all[65536];
+    struct tp_input in;
+    size_t size = 0, n;
+    int fd;
+    tp_input_init(&in, c->session);
+    while ((n = tp_input_take(&in, &fd, all + size, sizeof(all) - 1 - size)) > 0)
+        size += n;
+    all[size] = '\0';
+    return all;
+}
+
+static void wait_for(struct dev_queue *q, uint64_t seq)
+{
+    cr_assert_eq(tp_word_wait(&q->slot->completed, seq, &patient), 0);
+}
+
+Test(print, the_text_is_there_when_the_launch_is_done, .init = begin)
+{
+    struct dev_client *c = fake_client(d, 132, 0);
+    struct dev_queue *q = queue(c);
+    for (uint32_t i = 1; i <= 100; i++) {
+        char want[16];
+        fake_print(q, i, i);
+        cuda_flush(c);
+        wait_for(q, i);
+        snprintf(want, sizeof(want), "%u\n", i);
+        cr_assert_str_eq(texts(c), want);
+    }
+    fake_client_end(c);
+}
+
+Test(print, completions_go_the_short_way_when_nothing_was_printed, .init = begin)
+{
+    struct dev_client *c = fake_client(d, 132, 0);
+    struct dev_queue *q = queue(c);
+    fake_print(q, 1, 7);
+    cuda_flush(c);
+    wait_for(q, 1);
+    /* The output thread settles the queue in the step that publishes; its lock says when that has ended. */
+    pthread_mutex_lock(&d->lock);
+    cr_assert_eq(q->print_seq, 0);
+    cr_assert_null(d->author);
+    pthread_mutex_unlock(&d->lock);
+    cr_assert_eq(cuda_mark(q, 2), 0);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
+    cr_assert_eq(atomic_load(&c->print_words[1]), 1);
+    fake_client_end(c);
+}
+
+Test(print, programs_take_turns, .init = begin)
+{
+    struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
+    struct dev_queue *qa = queue(a), *qb = queue(b);
+    fake_hold(qa->stream, true);
+    fake_print(qa, 1, 11);
+    cuda_flush(a);
+    fake_print(qb, 1, 22); /* not its turn */
+    cuda_flush(b);
+    cr_assert_eq(atomic_load(&qb->slot->completed.value), 0);
+    cr_assert_not(gm_list_empty(&qb->held));
+    uint32_t bell = atomic_load(&b->session->control->ring.bell);
+    fake_hold(qa->stream, false);
+    wait_for(qa, 1);
+    cr_assert_str_eq(texts(a), "11\n");
+    cr_assert_str_eq(texts(b), "");
+    pthread_mutex_lock(&d->lock);
+    pthread_mutex_unlock(&d->lock);
+    cr_assert_neq(atomic_load(&b->session->control->ring.bell), bell, "it is told");
+    cuda_flush(b);
+    wait_for(qb, 1);
+    cr_assert_str_eq(texts(b), "22\n");
+    cr_assert_str_eq(texts(a), "");
+    fake_client_end(a);
+    fake_client_end(b);
+}
+
+Test(print, a_program_that_leaves_takes_its_turn_along, .init = begin)
+{
+    struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
+    struct dev_queue *qa = queue(a), *qb = queue(b);
+    CUstream gone = qa->stream;
+    fake_hold(gone, true);
+    fake_print(qa, 1, 11);
+    cuda_flush(a);
+    fake_print(qb, 1, 22);
+    fake_client_end(a);
+    cuda_flush(b);
+    wait_for(qb, 1);
+    cr_assert_str_eq(texts(b), "22\n");
+    fake_client_end(b);
+}
+
+Test(print, an_endless_kernel_does_not_keep_the_turn, .init = begin)
+{
+    struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
+    struct dev_queue *qa = queue(a), *qb = queue(b);
+    fake_hold(qa->stream, true);
+    fake_print(qa, 1, 11);
+    cuda_flush(a);
+    fake_print(qb, 1, 22);
+    while (atomic_load(&b->session->control->ring.bell) == 0)
+        ;
+    cuda_flush(b);
+    wait_for(qb, 1);
+    cr_assert_str_eq(texts(b), "", "it could be from either: it is in the log");
+    fake_hold(qa->stream, false);
+    wait_for(qa, 1);
+    cr_assert_str_eq(texts(a), "11\n");
+    fake_client_end(a);
+    fake_client_end(b);
+}
