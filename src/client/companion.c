@@ -125,6 +125,11 @@ const void *rt_companion_table(const CUuuid *id)
     return get_table && get_table(&table, id) == CUDA_SUCCESS ? table : NULL;
 }
 
+CUcontext rt_companion_primary(CUdevice device)
+{
+    return device >= 0 && (unsigned)device < primaries_count ? primaries[device] : NULL;
+}
+
 int rt_companion_device(CUcontext handle)
 {
     for (unsigned i = 0; i < primaries_count; i++)

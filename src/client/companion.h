@@ -15,6 +15,9 @@ void rt_companion_open(const struct rt_session *s);
 /* Its table, or NULL. */
 const void *rt_companion_table(const CUuuid *id);
 
+/* What the genuine library calls a device's primary context; NULL if it is not there. */
+CUcontext rt_companion_primary(CUdevice device);
+
 /* The device whose primary context the genuine library calls `handle`, -1 if none. Any thread. */
 int rt_companion_device(CUcontext handle);
 

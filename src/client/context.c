@@ -38,6 +38,8 @@ static int primary_find(CUdevice dev, struct rt_context **out)
     pthread_mutex_lock(&lock);
     if (!primaries[dev])
         r = rt_context_create(dev, CU_CTX_SCHED_AUTO, true, &primaries[dev]);
+    if (r == CUDA_SUCCESS && !primaries[dev]->alias)
+        primaries[dev]->alias = rt_companion_primary(dev);
     *out = primaries[dev];
     pthread_mutex_unlock(&lock);
     return r;

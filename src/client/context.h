@@ -24,6 +24,7 @@ struct rt_context {
     uint64_t id;     /* never used twice in a process */
     uint32_t number; /* what the server calls it: 1, 2 .. */
     bool primary;
+    CUcontext alias;     /* primary, beside a genuine library: the name by which NVIDIA's runtime knows it; NULL */
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
     _Atomic unsigned flags;
@@ -99,7 +100,7 @@ void rt_context_forget(void);
 struct rt_context *rt_context_find(CUcontext handle, bool active);
 static inline CUcontext rt_context_handle(const struct rt_context *c)
 {
-    return c ? (CUcontext)rt_object_handle(&rt_contexts, &c->object) : NULL;
+    return !c ? NULL : c->alias ? c->alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);
 }
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */

@@ -132,8 +132,8 @@ int rt_stack_push(struct rt_context *c)
 CUcontext rt_stack_top(void)
 {
     struct rt_context *c = rt_current.context;
-    if (!c)
-        return NULL;
+    if (!c || c->alias)
+        return rt_context_handle(c);
     /* The handle as it was when it was pushed, destroyed or not. */
     uint64_t stale = (uint64_t)(rt_current.generation & 0xffffffu) << 32;
     uint64_t now = (uintptr_t)rt_object_handle(&rt_contexts, &c->object) & ~0x00ffffff00000000ull;
