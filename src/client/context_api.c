@@ -3,6 +3,7 @@
  */
 #include "client/attach.h"
 #include "client/capture.h"
+#include "client/call.h"
 #include "client/context.h"
 #include "client/gen/api.h"
 #include "client/pool.h"
@@ -245,6 +246,17 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
     return CUDA_SUCCESS;
 }
 
+/* A device that all clients share has limits of its own, at least as large as each client's; one that has none does
+ * not know the question. */
+static int raise_limit(CUlimit limit, size_t value)
+{
+    struct rt_call call;
+    rt_call_begin(&call, WIRE_CALL_LIMIT_RAISE, 0);
+    wire_put_call_limit(&call.args, &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
+    int r = rt_call_end(&call, rt_call_run(&call));
+    return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
+}
+
 CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct rt_context *c;
@@ -255,8 +267,10 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
         return CUDA_ERROR_INVALID_VALUE;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    c->limits[limit] = value;
-    return CUDA_SUCCESS;
+    r = raise_limit(limit, value);
+    if (r == CUDA_SUCCESS)
+        c->limits[limit] = value;
+    return r;
 }
 
 CUresult rt_cuCtxGetCacheConfig(CUfunc_cache *pconfig)

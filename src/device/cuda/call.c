@@ -18,6 +18,7 @@ static client_call *const client_calls[] = {
     [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
     [WIRE_CALL_OBJECT_CREATE] = cuda_object_create,
     [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
+    [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,
 };
 
 int cuda_call(struct dev_client *c, const struct dev_call *call)

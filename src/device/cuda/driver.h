@@ -76,6 +76,8 @@
     X(cuMemsetD2D8Async)                                                                                             \
     X(cuMemsetD2D16Async)                                                                                            \
     X(cuMemsetD2D32Async)                                                                                            \
+    X(cuCtxGetLimit)                                                                                                 \
+    X(cuCtxSetLimit)                                                                                                 \
     X(cuStreamSynchronize)                                                                                           \
     X(cuCtxGetStreamPriorityRange)                                                                                   \
     X(cuDeviceGetDevResource)                                                                                        \

@@ -254,6 +254,9 @@ int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_
 int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
+/* --- limit.c: the client's thread */
+int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+
 /* --- call.c */
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 

@@ -1,0 +1,37 @@
+/*
+ * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
+ * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
+ * them, whoever's it is, and the driver says so. What they take of the device's memory is nobody's charge, hence the
+ * bounds.
+ */
+#include "device/cuda/state.h"
+
+static const struct {
+    CUlimit limit;
+    uint64_t most;
+} limits[] = {
+    { CU_LIMIT_STACK_SIZE, 16u << 10 }, /* for each thread that the device can hold: 4.4 GB on a H100 */
+    { CU_LIMIT_PRINTF_FIFO_SIZE, 64u << 20 },
+    { CU_LIMIT_MALLOC_HEAP_SIZE, 2ull << 30 },
+};
+
+int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    struct wire_call_limit w;
+    size_t now = 0;
+    wire_get_call_limit(args, &w);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(limits); i++) {
+        if ((uint32_t)limits[i].limit != w.limit)
+            continue;
+        if (w.value > limits[i].most)
+            return GM_CUDA_OUT_OF_MEMORY;
+        CUresult r = api->cuCtxGetLimit(&now, limits[i].limit);
+        if (r == CUDA_SUCCESS && w.value > now)
+            r = api->cuCtxSetLimit(limits[i].limit, w.value);
+        /* Too late because another program has printed: some text may be lost, and that is all. */
+        bool late = limits[i].limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
+        return late ? GM_CUDA_SUCCESS : (int)r;
+    }
+    return GM_CUDA_NOT_SUPPORTED;
+}
