@@ -14,10 +14,8 @@ static module_call *const module_calls[] = {
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 static client_call *const client_calls[] = {
-    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,
-    [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
-    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create,
-    [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
+    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,   [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
+    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create, [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
     [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,
 };
 
