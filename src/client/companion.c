@@ -17,6 +17,7 @@
 static struct gm_log_topic topic = GM_LOG_TOPIC("companion");
 
 static CUresult (*get_table)(const void **, const CUuuid *); /* set before the session's table is active */
+static void *companion;                                      /* set with it */
 static CUcontext primaries[16];
 static unsigned primaries_count;
 
@@ -116,6 +117,7 @@ void rt_companion_open(const struct rt_session *s)
         return;
     }
     get_table = (CUresult(*)(const void **, const CUuuid *))dlsym(library, "cuGetExportTable");
+    companion = library;
     learn_primaries(s);
 }
 
@@ -136,4 +138,11 @@ int rt_companion_device(CUcontext handle)
         if (handle && primaries[i] == handle)
             return (int)i;
     return -1;
+}
+
+bool rt_companion_function(const char *name, void *out, size_t size)
+{
+    void *f = companion ? dlsym(companion, name) : NULL;
+    memcpy(out, &f, size);
+    return f != NULL;
 }

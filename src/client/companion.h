@@ -21,4 +21,7 @@ CUcontext rt_companion_primary(CUdevice device);
 /* The device whose primary context the genuine library calls `handle`, -1 if none. Any thread. */
 int rt_companion_device(CUcontext handle);
 
+/* A function of it that needs no context, as a function pointer of `size` bytes in *out. False without one. Any thread. */
+bool rt_companion_function(const char *name, void *out, size_t size);
+
 #endif

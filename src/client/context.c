@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "client/array.h"
 #include "client/attach.h"
 #include "client/companion.h"
 #include "client/event.h"
@@ -13,6 +14,7 @@
 #include "client/gen/api.h"
 #include "client/memory.h"
 #include "client/module.h"
+#include "client/texture.h"
 
 struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
 pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -146,6 +148,8 @@ void rt_context_destroy(struct rt_context *c)
     rt_local_destroy_all(c);
     rt_table_each(&rt_streams, end_stream, c);
     rt_event_destroy_all(c);
+    rt_texture_destroy_all(c);
+    rt_array_destroy_all(c);
     rt_module_destroy_all(c);
     rt_memory_destroy_all(c);
     (void)rt_request_context_close(rt_session, c->number);

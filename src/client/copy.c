@@ -1,8 +1,9 @@
 /*
- * Three ways to copy:
+ * Ways to copy:
  *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order with the stream
  *   write   a little pageable memory to the device: the bytes travel in a `write` record, the source is free at once
  *   staged  pageable memory from or to device memory that only the device can touch (staging.c)
+ *   array   anything with an array: a record or staged, too (copy_array.c)
  *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one memcpy by the
  *           caller, for the window is mapped here at the device's addresses. CUDA allows asynchronous copies of
  *           pageable memory to be synchronous.
@@ -15,14 +16,6 @@
 #include "client/memory.h"
 #include "client/staging.h"
 
-struct place {
-    bool in_window;
-    bool host;  /* the program may look at it without asking us */
-    bool apart; /* nobody but the device can */
-    bool sync;  /* the program wants synchronous calls to wait */
-    uint64_t window;
-};
-
 /* Bytes from the first to behind the last; false on overflow. */
 static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t *out)
 {
@@ -33,7 +26,7 @@ static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t 
     return !__builtin_add_overflow(sum, b->width, out);
 }
 
-static int locate(const struct rt_box *b, const struct rt_side *side, struct place *out)
+int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt_place *out)
 {
     struct rt_range range;
     uint64_t size, end;
@@ -45,22 +38,22 @@ static int locate(const struct rt_box *b, const struct rt_side *side, struct pla
     if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0 ||
                    (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range))))
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (struct place) { .in_window = known,
-                            .host = !known || rt_memory_is_host(&range),
-                            .apart = known && rt_memory_is_apart(&range),
-                            .sync = known && range.sync,
-                            .window = known ? window : side->address };
+    *out = (struct rt_place) { .in_window = known,
+                               .host = !known || rt_memory_is_host(&range),
+                               .apart = known && rt_memory_is_apart(&range),
+                               .sync = known && range.sync,
+                               .window = known ? window : side->address };
     return CUDA_SUCCESS;
 }
 
 int rt_copy_plan(const struct rt_box *b, struct rt_copy_plan *out)
 {
-    struct place dst, src;
+    struct rt_place dst, src;
     *out = (struct rt_copy_plan) { 0 };
     if (b->width == 0 || b->height == 0 || b->depth == 0)
         return CUDA_SUCCESS;
-    int r = locate(b, &b->dst, &dst);
-    r = r ? r : locate(b, &b->src, &src);
+    int r = rt_copy_locate(b, &b->dst, &dst);
+    r = r ? r : rt_copy_locate(b, &b->src, &src);
     if (r == CUDA_SUCCESS)
         *out = (struct rt_copy_plan) { dst.in_window, src.in_window, dst.window, src.window };
     return r;
@@ -106,8 +99,8 @@ static void copy_direct(const struct rt_box *b)
 }
 
 /* Between device memory that nobody else can touch and the host. */
-static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct place *dst, const struct place *src,
-                      bool synchronous)
+static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct rt_place *dst,
+                      const struct rt_place *src, bool synchronous)
 {
     int r;
     if (dst->in_window && src->in_window)
@@ -121,12 +114,14 @@ static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct
 
 int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
-    struct place dst, src;
+    struct rt_place dst, src;
     int r = rt_capture_check(st, synchronous);
     if (r || b->width == 0 || b->height == 0 || b->depth == 0)
         return r;
-    r = locate(b, &b->dst, &dst);
-    r = r ? r : locate(b, &b->src, &src);
+    if (GM_UNLIKELY(b->dst.array || b->src.array))
+        return rt_copy_array(st, b, synchronous);
+    r = rt_copy_locate(b, &b->dst, &dst);
+    r = r ? r : rt_copy_locate(b, &b->src, &src);
     if (r)
         return r;
     if (GM_UNLIKELY(rt_stream_captures(st)))

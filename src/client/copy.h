@@ -10,13 +10,18 @@ enum rt_side_kind {
     RT_SIDE_DEVICE,  /* must be memory the map knows */
     RT_SIDE_HOST,    /* any pointer of the program's; pinned if the map knows it */
     RT_SIDE_UNIFIED, /* whichever it turns out to be */
+    RT_SIDE_ARRAY,
 };
+
+struct rt_array;
 
 struct rt_side {
     enum rt_side_kind kind;
     uint64_t address;
-    uint64_t pitch; /* bytes between rows */
-    uint64_t slice; /* bytes between planes */
+    uint64_t pitch;               /* bytes between rows */
+    uint64_t slice;               /* bytes between planes */
+    const struct rt_array *array; /* NULL: memory; otherwise, instead of all that: */
+    uint64_t x, y, z;             /* x in bytes */
 };
 
 struct rt_box {
@@ -26,8 +31,19 @@ struct rt_box {
     uint64_t depth;
 };
 
-/* A copy as cuMemcpy3D has it. CUresult. */
+/* A copy as cuMemcpy3D has it, between memory and memory. CUresult. */
 int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out);
+
+/* A side that is memory. */
+struct rt_place {
+    bool in_window;
+    bool host;  /* the program may look at it without asking us */
+    bool apart; /* nobody but the device can */
+    bool sync;  /* the program wants synchronous calls to wait */
+    uint64_t window;
+};
+/* CUresult. */
+int rt_copy_locate(const struct rt_box *box, const struct rt_side *side, struct rt_place *out);
 
 /* Which sides the device can reach, and where it sees them. */
 struct rt_copy_plan {
@@ -38,6 +54,11 @@ struct rt_copy_plan {
 int rt_copy_plan(const struct rt_box *box, struct rt_copy_plan *out);
 /* The record of a copy between two places in the window, with pitches and slices as the box has them. */
 void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy *out);
+
+/* The same for a copy with an array, whose number and place in it are the box's. */
+void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out);
+/* rt_copy() of a box that is not empty, with an array. */
+int rt_copy_array(struct rt_stream *st, const struct rt_box *box, bool synchronous);
 
 /* `synchronous`: as the cuMemcpy* without Async; then `st` is the default stream. CUresult. */
 int rt_copy(struct rt_stream *st, const struct rt_box *box, bool synchronous);

@@ -3,6 +3,7 @@
  */
 #include "client/copy.h"
 
+#include "client/array.h"
 #include "client/gen/api.h"
 
 static int enter(CUstream handle, struct rt_stream **st)
@@ -95,10 +96,19 @@ struct side_spec {
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
+    CUarray array;
     size_t x, y, z;
     size_t pitch;  /* 0: as wide as the box */
     size_t height; /* rows of a plane; 0: as high as the box */
 };
+
+static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
+{
+    *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
+    if (out->array)
+        return CUDA_SUCCESS;
+    return rt_session->memory_apart ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_SUPPORTED;
+}
 
 /* Offsets are applied to the address; width, height, depth of the box are known. */
 static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
@@ -116,7 +126,7 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
         *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = spec->device };
         break;
     case CU_MEMORYTYPE_ARRAY:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return make_array_side(spec->array, spec->x, spec->y, spec->z, out);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -155,19 +165,21 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
     const struct side_spec dst = { .type = p->dstMemoryType,
                                    .host = p->dstHost,
                                    .device = p->dstDevice,
+                                   .array = p->dstArray,
                                    .x = p->dstXInBytes,
                                    .y = p->dstY,
                                    .pitch = p->dstPitch };
     const struct side_spec src = { .type = p->srcMemoryType,
                                    .host = p->srcHost,
                                    .device = p->srcDevice,
+                                   .array = p->srcArray,
                                    .x = p->srcXInBytes,
                                    .y = p->srcY,
                                    .pitch = p->srcPitch };
     return copy_box(&box, &dst, &src, stream, synchronous);
 }
 
-int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
+static int describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
 {
     if (p->srcLOD || p->dstLOD)
         return CUDA_ERROR_INVALID_VALUE;
@@ -175,6 +187,7 @@ int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
     const struct side_spec dst = { .type = p->dstMemoryType,
                                    .host = p->dstHost,
                                    .device = p->dstDevice,
+                                   .array = p->dstArray,
                                    .x = p->dstXInBytes,
                                    .y = p->dstY,
                                    .z = p->dstZ,
@@ -183,6 +196,7 @@ int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
     const struct side_spec src = { .type = p->srcMemoryType,
                                    .host = p->srcHost,
                                    .device = p->srcDevice,
+                                   .array = p->srcArray,
                                    .x = p->srcXInBytes,
                                    .y = p->srcY,
                                    .z = p->srcZ,
@@ -192,6 +206,12 @@ int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
     return r ? r : make_side(&src, out, &out->src);
 }
 
+int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
+{
+    int r = describe(p, out);
+    return r || (!out->dst.array && !out->src.array) ? r : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
 {
     struct rt_stream *st;
@@ -199,7 +219,7 @@ static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     int r = enter(stream, &st);
-    r = r ? r : rt_copy_describe(p, &box);
+    r = r ? r : describe(p, &box);
     return r ? r : rt_copy(st, &box, synchronous);
 }
 
@@ -226,4 +246,73 @@ CUresult rt_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 CUresult rt_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
     return copy_3d(pCopy, hStream, false);
+}
+
+/* --- rows of arrays ------------------------------------------------------------------------------------------------- */
+
+static struct rt_side memory_side(enum rt_side_kind kind, uint64_t address, size_t size)
+{
+    return (struct rt_side) { .kind = kind, .address = address, .pitch = size, .slice = size };
+}
+
+/* A part of the first row; with `array`, of each side that says so. */
+static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, struct rt_side src, size_t size,
+                    CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    if (r == CUDA_SUCCESS && dst.kind == RT_SIDE_ARRAY)
+        r = make_array_side(dst_array, dst.x, 0, 0, &dst);
+    if (r == CUDA_SUCCESS && src.kind == RT_SIDE_ARRAY)
+        r = make_array_side(src_array, src.x, 0, 0, &src);
+    const struct rt_box box = { .dst = dst, .src = src, .width = size, .height = 1, .depth = 1 };
+    return r ? r : rt_copy(st, &box, synchronous);
+}
+
+static struct rt_side array_side(size_t offset)
+{
+    return (struct rt_side) { .kind = RT_SIDE_ARRAY, .x = offset };
+}
+
+CUresult rt_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_DEVICE, srcDevice, ByteCount),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_DEVICE, dstDevice, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+                                 CUstream hStream)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
+                    ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                                 CUstream hStream)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), srcArray, array_side(srcOffset), ByteCount, NULL, true);
 }

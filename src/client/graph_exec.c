@@ -10,6 +10,7 @@
 #include "client/event.h"
 #include "client/graph_memory.h"
 #include "client/hostfunc.h"
+#include "client/resume.h"
 
 struct rt_table rt_execs = RT_TABLE(RT_KIND_EXEC, struct rt_exec);
 static struct gm_list dead = { &dead, &dead };
@@ -206,7 +207,7 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
         return launch_into_capture(b, st);
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(e);
-    r = r ? r : rt_launch_ready();
+    r = r ? r : rt_resume();
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
     r = r ? r : take_lanes(b, st, &lanes);

@@ -26,6 +26,8 @@ enum rt_kind {
     RT_KIND_NODE = 0x32,
     RT_KIND_EXEC = 0x33,
     RT_KIND_USER_OBJECT = 0x34,
+    RT_KIND_ARRAY = 0x41,
+    RT_KIND_MIPMAP = 0x42,
 };
 
 #define RT_CHUNK_SHIFT 7u

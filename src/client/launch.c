@@ -9,6 +9,7 @@
 
 #include "client/capture.h"
 #include "client/gen/api.h"
+#include "client/resume.h"
 
 static inline int32_t attribute(CUdevice_attribute a)
 {
@@ -118,7 +119,7 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     r = rt_stream_resolve(c, stream, &st);
     if (GM_UNLIKELY(r))
         return r;
-    r = rt_launch_ready();
+    r = rt_resume();
     if (GM_UNLIKELY(r))
         return r;
     if (GM_UNLIKELY(f->context && f->context != st->context))

@@ -25,10 +25,4 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
  * nothing kept. CUresult. */
 int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **params, void **extra);
 
-/* Before launch records go into the ring: an executor that has taken over learns which functions there are. CUresult. */
-static inline int rt_launch_ready(void)
-{
-    return GM_LIKELY(rt_session_generation(rt_session) == rt_lookup_generation) ? CUDA_SUCCESS : rt_lookup_resume();
-}
-
 #endif

@@ -13,9 +13,9 @@
 #include "client/call.h"
 #include "client/memory.h"
 #include "client/module.h"
+#include "client/resume.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of calls */
-_Atomic uint32_t rt_lookup_generation;
 
 /* --- functions ---------------------------------------------------------------------------------------------------- */
 
@@ -84,8 +84,11 @@ static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry 
 
 int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out)
 {
+    int r = rt_resume();
+    if (r)
+        return r;
     pthread_mutex_lock(&lock);
-    int r = lookup_locked(m, name, out);
+    r = lookup_locked(m, name, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -200,14 +203,18 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
     *v = found;
     v->name = memcpy(v + 1, name, length);
     m->found_variables[m->found_variables_count++] = v;
+    rt_mortal_add(1);
     *out = v;
     return CUDA_SUCCESS;
 }
 
 int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
 {
+    int r = rt_resume();
+    if (r)
+        return r;
     pthread_mutex_lock(&lock);
-    int r = variable_locked(m, name, managed, out);
+    r = variable_locked(m, name, managed, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -226,6 +233,7 @@ void rt_lookup_finish(struct rt_module *m)
     for (uint32_t i = 0; i < m->found_variables_count; i++) {
         (void)rt_memory_remove(m->found_variables[i]->address, 1u << RT_MEMORY_GLOBAL, &gone);
         free(m->found_variables[i]);
+        rt_mortal_add(-1);
     }
     free(m->found);
     free(m->found_variables);
@@ -235,24 +243,15 @@ static void resume_module(struct rt_object *o, void *arg)
 {
     struct rt_module *m = (struct rt_module *)(void *)o;
     int *r = arg;
-    if (m->found_variables_count && *r == CUDA_SUCCESS)
-        *r = CUDA_ERROR_LAUNCH_FAILED;
     for (uint32_t i = 0; i < m->found_count && *r == CUDA_SUCCESS; i++)
         *r = find(m, i, m->found[i]->name, NULL);
 }
 
-int rt_lookup_resume(void)
+int rt_lookup_replay(void)
 {
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
-    uint32_t now = rt_session_generation(rt_session);
-    if (now != rt_lookup_generation) {
-        rt_table_each(&rt_modules, resume_module, &r);
-        if (r == CUDA_SUCCESS)
-            rt_lookup_generation = now;
-        else
-            tp_session_fail(&rt_session->shared, (uint32_t)r, 0);
-    }
+    rt_table_each(&rt_modules, resume_module, &r);
     pthread_mutex_unlock(&lock);
-    return r ? rt_session_error(rt_session) : CUDA_SUCCESS;
+    return r;
 }

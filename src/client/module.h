@@ -132,10 +132,8 @@ int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute at
 int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
 /* The module ends: functions, variables, memory. */
 void rt_lookup_finish(struct rt_module *m);
-/* Another executor has taken over since the last look: tells it which functions there are. CUresult. */
-int rt_lookup_resume(void);
-/* Of the executor that knows what was found. */
-extern _Atomic uint32_t rt_lookup_generation;
+/* Tells an executor that has taken over which functions were found. CUresult. */
+int rt_lookup_replay(void);
 
 static inline struct rt_function *rt_function_find(const void *handle)
 {

@@ -157,6 +157,18 @@ int rt_request_free(struct rt_session *s, uint64_t address)
     return end(s, r);
 }
 
+int rt_request_array_memory(struct rt_session *s, uint64_t bytes)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    int r = settle_frees(s);
+    if (r)
+        return end(s, r);
+    uint64_t serial = ++s->serial;
+    wire_pack_array_memory(&e, serial, &(struct wire_array_memory) { .bytes = bytes });
+    return end_with_status(s, &e, serial);
+}
+
 int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct wire_memory_info_is answer = { 0 };

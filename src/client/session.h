@@ -141,6 +141,8 @@ int rt_request_object_unmap(struct rt_session *s, uint64_t address);
 int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES]);
 int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
                            uint64_t *size, int *fd);
+/* How much all arrays may take from now on. */
+int rt_request_array_memory(struct rt_session *s, uint64_t bytes);
 int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device);
 int rt_request_context_close(struct rt_session *s, uint32_t context); /* no answer */
 

@@ -13,6 +13,8 @@
 /* Some rows of one plane, or a part of one row. */
 struct piece {
     uint64_t host, device;
+    const struct rt_array *array; /* instead of `device` ..  */
+    uint64_t x, y, z;             /* .. and where */
     uint64_t width, rows;
     uint64_t host_pitch, device_pitch;
 };
@@ -42,24 +44,46 @@ static void move(const struct slot *s, const struct piece *p, bool in)
         memcpy(in ? packed : at, in ? at : packed, p->width);
 }
 
+/* The record of a piece between an array and its slot. */
+static void array_record(const struct piece *p, uint64_t packed, bool to_device, struct wire_rec_copy_array *out)
+{
+    const struct rt_side array = { .kind = RT_SIDE_ARRAY, .array = p->array, .x = p->x, .y = p->y, .z = p->z };
+    const struct rt_side memory_side = { .pitch = p->width, .slice = p->width * p->rows };
+    const struct rt_box box = { .dst = to_device ? array : memory_side,
+                                .src = to_device ? memory_side : array,
+                                .width = p->width,
+                                .height = p->rows,
+                                .depth = 1 };
+    rt_copy_array_record(&box, to_device ? 0 : packed, to_device ? packed : 0, out);
+}
+
 static int submit(struct rt_stream *st, struct slot *s, const struct piece *p, bool to_device)
 {
     uint64_t packed = (uintptr_t)slot_bytes(s);
-    struct wire_rec_copy r = {
-        .head.op = WIRE_OP_COPY,
-        .dst = to_device ? p->device : packed,
-        .src = to_device ? packed : p->device,
-        .width = p->width,
-        .height = p->rows,
-        .depth = 1,
-        .dst_pitch = to_device ? p->device_pitch : p->width,
-        .src_pitch = to_device ? p->width : p->device_pitch,
-    };
+    union {
+        struct wire_record head;
+        struct wire_rec_copy copy;
+        struct wire_rec_copy_array array;
+    } r;
+    size_t size = p->array ? sizeof(r.array) : sizeof(r.copy);
+    if (p->array)
+        array_record(p, packed, to_device, &r.array);
+    else
+        r.copy = (struct wire_rec_copy) {
+            .head.op = WIRE_OP_COPY,
+            .dst = to_device ? p->device : packed,
+            .src = to_device ? packed : p->device,
+            .width = p->width,
+            .height = p->rows,
+            .depth = 1,
+            .dst_pitch = to_device ? p->device_pitch : p->width,
+            .src_pitch = to_device ? p->width : p->device_pitch,
+        };
     int result = rt_queue_begin(st);
     if (result)
         return result;
     s->number = st->number;
-    result = rt_queue_put(st, &r.head, sizeof(r), NULL, 0, &s->seq);
+    result = rt_queue_put(st, &r.head, size, NULL, 0, &s->seq);
     rt_queue_end();
     return result;
 }
@@ -95,7 +119,7 @@ static int copy_plane(struct rt_stream *st, struct piece plane, bool to_device)
 {
     uint64_t width = plane.width, rows = plane.rows;
     int r = CUDA_SUCCESS;
-    if (plane.host_pitch == width && plane.device_pitch == width) {
+    if (!plane.array && plane.host_pitch == width && plane.device_pitch == width) {
         width *= rows;
         rows = 1;
     }
@@ -105,6 +129,8 @@ static int copy_plane(struct rt_stream *st, struct piece plane, bool to_device)
             struct piece p = plane;
             p.host += y * plane.host_pitch + x;
             p.device += y * plane.device_pitch + x;
+            p.x += x;
+            p.y += y;
             p.width = GM_MIN(width - x, (uint64_t)SLOT_BYTES);
             p.rows = GM_MIN(rows - y, rows_once);
             r = copy_piece(st, &p, to_device);
@@ -124,6 +150,10 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
         r = copy_plane(st,
                        (struct piece) { .host = host_side->address + z * host_side->slice,
                                         .device = device + z * device_side->slice,
+                                        .array = device_side->array,
+                                        .x = device_side->x,
+                                        .y = device_side->y,
+                                        .z = device_side->z + z,
                                         .width = b->width,
                                         .rows = b->height,
                                         .host_pitch = host_side->pitch,

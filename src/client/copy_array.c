@@ -1,0 +1,79 @@
+/*
+ * Copies with an array on one side or both: what the device can reach is one record, in order with the stream; pageable
+ * memory goes through the staging slots.
+ */
+#include "client/copy.h"
+
+#include "client/array.h"
+#include "client/capture.h"
+#include "client/resume.h"
+#include "client/staging.h"
+
+static int check(const struct rt_box *b, const struct rt_side *s)
+{
+    const struct rt_array *a = s->array;
+    return dev_array_holds(&a->shape, a->level, s->x, s->y, s->z, b->width, b->height, b->depth)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A side of memory: where the device sees it, if it does. */
+static int place(const struct rt_box *b, const struct rt_side *s, bool *in_window, uint64_t *window)
+{
+    struct rt_place p;
+    int r = s->array ? check(b, s) : rt_copy_locate(b, s, &p);
+    *in_window = r == CUDA_SUCCESS && (s->array || p.in_window);
+    *window = r == CUDA_SUCCESS && !s->array ? p.window : 0;
+    return r;
+}
+
+void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out)
+{
+    *out = (struct wire_rec_copy_array) {
+        .head = { .op = WIRE_OP_COPY_ARRAY, .size = sizeof(*out) },
+        .dst = dst,
+        .src = src,
+        .width = b->width,
+        .height = b->height,
+        .depth = b->depth,
+        .dst_pitch = b->dst.pitch,
+        .dst_slice = b->dst.slice,
+        .src_pitch = b->src.pitch,
+        .src_slice = b->src.slice,
+    };
+    if (b->dst.array) {
+        out->dst_array = b->dst.array->number;
+        out->dst_level = b->dst.array->level;
+        out->dst_x = (uint32_t)b->dst.x; /* checked: within the array */
+        out->dst_y = (uint32_t)b->dst.y;
+        out->dst_z = (uint32_t)b->dst.z;
+    }
+    if (b->src.array) {
+        out->src_array = b->src.array->number;
+        out->src_level = b->src.array->level;
+        out->src_x = (uint32_t)b->src.x;
+        out->src_y = (uint32_t)b->src.y;
+        out->src_z = (uint32_t)b->src.z;
+    }
+}
+
+int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
+{
+    bool dst_in_window, src_in_window;
+    uint64_t dst, src;
+    if (rt_stream_captures(st))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int r = place(b, &b->dst, &dst_in_window, &dst);
+    r = r ? r : place(b, &b->src, &src_in_window, &src);
+    r = r ? r : rt_resume();
+    if (r)
+        return r;
+    if (dst_in_window && src_in_window) {
+        struct wire_rec_copy_array record;
+        rt_copy_array_record(b, dst, src, &record);
+        r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
+    } else {
+        r = rt_staging_copy(st, b, 0, src_in_window == false);
+    }
+    return r || !synchronous ? r : rt_stream_wait(st);
+}
