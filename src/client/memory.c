@@ -105,6 +105,8 @@ static int release(uint64_t address, unsigned accept)
     r = rt_session_wait_all(rt_session);
     if (r)
         return r;
+    if (range.kind == RT_MEMORY_MANAGED)
+        rt_managed_forget(range.base, range.size);
     if (!range.block)
         return rt_request_free(rt_session, address);
     rt_pool_free(range.block, 0, 0);

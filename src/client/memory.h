@@ -82,6 +82,9 @@ int rt_register_undo(const struct rt_range *r);
 /* CUmemAllocationHandleType bits that the memory was made with. */
 unsigned long long rt_physical_handle_types(const struct rt_physical *p);
 
+/* Forgets the hints about managed memory that is freed. */
+void rt_managed_forget(uint64_t address, uint64_t size);
+
 /* Lets go of what another process shared; it is no longer in the map. */
 void rt_ipc_forget(const struct rt_range *r);
 

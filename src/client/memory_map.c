@@ -175,6 +175,8 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_ipc_forget(&r);
         else if (r.kind != RT_MEMORY_GLOBAL)
             (void)rt_request_free(rt_session, r.base);
+        if (r.kind == RT_MEMORY_MANAGED)
+            rt_managed_forget(r.base, r.size);
     }
     (void)rt_pools_trim(true);
 }

@@ -113,6 +113,53 @@ static void managed(void)
     IS(cuMemAllocManaged(&p, 4096, 77), CUDA_ERROR_INVALID_VALUE);
 }
 
+static int range_attribute(CUmem_range_attribute attribute, CUdeviceptr p, size_t size)
+{
+    int value = 77;
+    OK(cuMemRangeGetAttribute(&value, sizeof(value), attribute, p, size));
+    return value;
+}
+
+static void hints(void)
+{
+    const size_t size = 1 << 20, half = size / 2;
+    CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+                  host = { .type = CU_MEM_LOCATION_TYPE_HOST };
+    CUdeviceptr p, ranges[2];
+    size_t sizes[2] = { half, half }, index = 0;
+    int by[3] = { 7, 7, 7 };
+    OK(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size), 0);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), CU_DEVICE_INVALID);
+    OK(cuMemAdvise_v2(p, size, CU_MEM_ADVISE_SET_READ_MOSTLY, here));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size), 1);
+    OK(cuMemAdvise_v2(p, half, CU_MEM_ADVISE_UNSET_READ_MOSTLY, here));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size), 0);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p + half, half), 1);
+    OK(cuMemAdvise_v2(p, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, here));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), 0);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, p, size), CU_MEM_LOCATION_TYPE_DEVICE);
+    OK(cuMemAdvise_v2(p + half, half, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, size), CU_DEVICE_INVALID);
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p + half, half), CU_DEVICE_CPU);
+    OK(cuMemAdvise_v2(p, size, CU_MEM_ADVISE_SET_ACCESSED_BY, here));
+    OK(cuMemRangeGetAttribute(by, sizeof(by), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, size));
+    EQ(by[0], 0);
+    EQ(by[1], CU_DEVICE_INVALID);
+    ranges[0] = p;
+    ranges[1] = p + half;
+    if (!tap_genuine()) { /* which wants a stream of one's own */
+        OK(cuMemPrefetchBatchAsync(ranges, sizes, 2, &here, &index, 1, 0, NULL));
+        EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, size), 0);
+        OK(cuMemDiscardBatchAsync(ranges, sizes, 2, 0, NULL));
+    }
+    TRUE(cuMemRangeGetAttribute(by, 2, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, size) != CUDA_SUCCESS);
+    OK(cuMemFree(p));
+    OK(cuMemAllocManaged(&p, size, CU_MEM_ATTACH_GLOBAL));
+    EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p + half, half), 0);
+    OK(cuMemFree(p));
+}
+
 static void registered(void)
 {
     const size_t size = 64 << 10;
@@ -182,9 +229,9 @@ static void stream_ordered(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(alloc_and_free), TEST(bad_free), TEST(too_much), TEST(info),       TEST(pitch),
-        TEST(address_range),  TEST(pinned),   TEST(managed),  TEST(registered), TEST(registered_and_unmapped),
-        TEST(stream_ordered),
+        TEST(alloc_and_free),          TEST(bad_free),       TEST(too_much), TEST(info),  TEST(pitch),
+        TEST(address_range),           TEST(pinned),         TEST(managed),  TEST(hints), TEST(registered),
+        TEST(registered_and_unmapped), TEST(stream_ordered),
     };
     return tap_main(tests, COUNT(tests));
 }

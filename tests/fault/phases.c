@@ -48,6 +48,7 @@ static const struct {
     { WIRE_OBJECT_UNMAP, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MEMORY_SHARE, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MEMORY_OPEN, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_ARRAY_MEMORY, 1 << ATTACHED | 1 << FAILED, true },
 };
 
 /* The neighbour works, whatever happened. */
