@@ -13,6 +13,7 @@
 
 static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
+    static atomic_bool said;
     struct rt_exec *e;
     struct rt_context *c;
     int r = rt_enter(&c);
@@ -21,7 +22,7 @@ static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
     if (!out || (flags & ~FLAGS_KNOWN))
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return rt_not_supported("a graph that kernels launch", &said);
     rt_graph_lock();
     const struct rt_graph *g = rt_graph_find(graph);
     r = g && !g->inner && !g->capturing ? rt_exec_create(g, flags, &e) : CUDA_ERROR_INVALID_VALUE;

@@ -249,7 +249,8 @@ int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
     *p = (struct rt_params) { .type = type, .event = event };
     if (!rt_event_exists(event))
         return CUDA_ERROR_INVALID_HANDLE;
-    return rt_event_shared(event) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    static atomic_bool said;
+    return rt_event_shared(event) ? (int)rt_not_supported("a graph with an interprocess event", &said) : CUDA_SUCCESS;
 }
 
 int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from)
@@ -289,6 +290,7 @@ int rt_params_child(struct rt_params *p, const struct rt_graph *child)
 
 int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
 {
+    static atomic_bool said;
     const struct rt_graph *child;
     switch (from->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -334,7 +336,7 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return rt_not_supported("a graph node for a condition, semaphores or batched memory operations", &said);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
