@@ -43,6 +43,33 @@ static CUresult import(struct peer_message *m, int fd)
     return cuMemRelease(handle);
 }
 
+static CUresult map_access(struct peer_message *m)
+{
+    CUmemGenericAllocationHandle handle;
+    const CUmemLocation here = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here };
+    const CUmemAccessDesc both = { .location = here, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    const CUmemAccessDesc wanted = { .location = here, .flags = (CUmemAccess_flags)m->value };
+    TRY(cuMemAddressReserve(&m->pointer, 2 << 20, 0, 0, 0));
+    TRY(cuMemCreate(&handle, 2 << 20, &prop, 0));
+    TRY(cuMemMap(m->pointer, 2 << 20, 0, handle, 0));
+    TRY(cuMemSetAccess(m->pointer, 2 << 20, &both, 1));
+    TRY(cuMemsetD8(m->pointer, 1, 2 << 20));
+    TRY(cuCtxSynchronize());
+    return cuMemSetAccess(m->pointer, 2 << 20, &wanted, 1);
+}
+
+static CUresult poke(CUdeviceptr at)
+{
+    CUmodule module;
+    CUfunction f;
+    void *params[] = { &at };
+    TRY(cuModuleLoadData(&module, tap_ptx));
+    TRY(cuModuleGetFunction(&f, module, "poke"));
+    TRY(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, own.stream, params, NULL));
+    return cuStreamSynchronize(own.stream);
+}
+
 static CUresult perform(struct peer_message *m, int fd)
 {
     unsigned char byte = 0;
@@ -89,6 +116,10 @@ static CUresult perform(struct peer_message *m, int fd)
         return cuStreamQuery(own.stream);
     case PEER_IMPORT:
         return import(m, fd);
+    case PEER_MAP_ACCESS:
+        return map_access(m);
+    case PEER_POKE:
+        return poke(m->pointer);
     case PEER_EXIT:
         _exit(0);
     }

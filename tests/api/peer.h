@@ -28,6 +28,8 @@ enum peer_op {
     PEER_SYNC,        /* the stream */
     PEER_QUERY,       /* the stream */
     PEER_IMPORT,      /* descriptor, size -> pointer: mapped with access */
+    PEER_MAP_ACCESS,  /* flags in value -> pointer: memory of its own with that access */
+    PEER_POKE,        /* pointer: a kernel stores there; the result of waiting for it */
     PEER_EXIT,
 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct peer peers[3];
+static struct peer peers[2], pokers[3];
 
 static const CUmemAllocationProp plain = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                            .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
@@ -145,6 +145,34 @@ static void a_kernel_uses_it(void)
     OK(cuMemUnmap(p, one));
     OK(cuMemRelease(handle));
     OK(cuMemAddressFree(p, one));
+}
+
+/* In other processes, since a fault is for ever. They need not be on our server. */
+static void kernels_keep_to_the_access(void)
+{
+    static const struct {
+        CUmemAccess_flags access;
+        bool works;
+    } cases[] = {
+        { CU_MEM_ACCESS_FLAGS_PROT_READWRITE, true },
+        { CU_MEM_ACCESS_FLAGS_PROT_READ, false },
+        { CU_MEM_ACCESS_FLAGS_PROT_NONE, false },
+    };
+    if (!tap_computes())
+        tap_skip("kernels are not run");
+    if (!tap_alone())
+        tap_skip("a fault may take others along");
+    for (unsigned i = 0; i < COUNT(cases); i++) {
+        struct peer_message m = { .op = PEER_MAP_ACCESS, .value = cases[i].access };
+        peer_ask(&pokers[i], &m);
+        EQ(m.result, CUDA_SUCCESS);
+        m.op = PEER_POKE;
+        peer_ask(&pokers[i], &m);
+        if (cases[i].works)
+            EQ(m.result, CUDA_SUCCESS);
+        else
+            EQ(m.result, CUDA_ERROR_ILLEGAL_ADDRESS);
+    }
 }
 
 static void charged(void)
@@ -316,14 +344,18 @@ int main(void)
         TEST(side_by_side),
         TEST(at_two_addresses),
         TEST(a_kernel_uses_it),
+
         TEST(charged),
         TEST(zeroed),
         TEST(wrong),
         TEST(exported_to_ourselves),
         TEST(exported_to_others),
         TEST(large_reservations),
+        TEST(kernels_keep_to_the_access),
     };
     for (unsigned i = 0; i < COUNT(peers); i++)
         peer_start(&peers[i]);
+    for (unsigned i = 0; i < COUNT(pokers); i++)
+        peer_start(&pokers[i]);
     return tap_main(tests, COUNT(tests));
 }
