@@ -129,8 +129,11 @@ static void event_destroy(struct rt_event *e)
     forget_capture(e);
     if (e->slot != NO_SLOT)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
-    if (e->signal.page)
+    if (e->signal.page) {
+        if (e->recorded && !rt_signal_is_own(&e->signal))
+            (void)rt_session_wait_all(rt_session); /* the device may yet store into the page */
         rt_signal_release(&e->signal);
+    }
     rt_object_release(&events, &e->object);
 }
 

@@ -47,7 +47,9 @@ int rt_signal_create(struct rt_signal *out);
 int rt_signal_open(const struct rt_ipc_handle *h, struct rt_signal *out);
 /* Another user of the same one. */
 void rt_signal_ref(const struct rt_signal *s);
+/* One of another process may be unmapped by this: records of ours are done. */
 void rt_signal_release(const struct rt_signal *s);
+bool rt_signal_is_own(const struct rt_signal *s);
 int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out);
 
 /* Before the others: waits until a record in `st` finds its word free, which it does unless many are under way. */

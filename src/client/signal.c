@@ -223,6 +223,11 @@ void rt_signal_release(const struct rt_signal *s)
     pthread_mutex_unlock(&lock);
 }
 
+bool rt_signal_is_own(const struct rt_signal *s)
+{
+    return s->page->own;
+}
+
 int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out)
 {
     struct rt_signal_page *p = s->page;

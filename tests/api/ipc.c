@@ -294,6 +294,13 @@ static void others_wait_for_us(void)
     ASK_OK(peers[3], .op = PEER_LET_GO);
     OK(cuEventSynchronize(event));
     OK(cuStreamSynchronize(stream));
+    /* .. and destroy it before that has happened. */
+    ASK_OK(peers[3], .op = PEER_SET, .pointer = ASK(peers[3], .op = PEER_ALLOC, .size = 64 * MIB).pointer,
+           .size = 64 * MIB);
+    ASK_OK(peers[3], .op = PEER_RECORD);
+    ASK_OK(peers[3], .op = PEER_EVENT_END);
+    ASK_OK(peers[3], .op = PEER_SYNC);
+    OK(cuEventSynchronize(event));
     OK(cuEventDestroy(event));
     OK(cuStreamDestroy(stream));
 }

@@ -98,6 +98,8 @@ static CUresult perform(struct peer_message *m, int fd)
         return cuIpcOpenEventHandle(&own.event, m->event);
     case PEER_RECORD:
         return cuEventRecord(own.event, own.stream);
+    case PEER_EVENT_END:
+        return cuEventDestroy(own.event);
     case PEER_HOLD:
         own.open = 0;
         return cuLaunchHostFunc(own.stream, tap_hold, &own.open);

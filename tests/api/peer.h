@@ -20,6 +20,7 @@ enum peer_op {
     PEER_EVENT,      /* -> event: a new one's handle */
     PEER_EVENT_OPEN, /* event */
     PEER_RECORD,     /* behind what the stream holds */
+    PEER_EVENT_END,  /* destroys it */
     PEER_HOLD,       /* the stream stands .. */
     PEER_LET_GO,     /* .. no longer */
     PEER_EVENT_QUERY,
