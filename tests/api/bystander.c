@@ -63,8 +63,32 @@ static void survives(void)
     free(words);
 }
 
+/* Arrays are the executor's, and gone with it: a program that has one hears so, one that had them goes on. The last test:
+ * nothing works after it. */
+static void loses_arrays(void)
+{
+    const char *culprit = getenv("BYSTANDER_CULPRIT");
+    const CUDA_ARRAY_DESCRIPTOR d = { .Width = 64, .Height = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    CUarray a;
+    CUdeviceptr p;
+    float f = 1;
+    if (!culprit || !tap_computes())
+        tap_skip("needs a culprit, and a device that computes");
+    CUresult r = cuArrayCreate(&a, &d);
+    if (r == CUDA_ERROR_NOT_SUPPORTED)
+        tap_skip("a device without arrays");
+    OK(r);
+    OK(cuArrayDestroy(a));
+    TRUE(system(culprit) == 0);
+    OK(cuArrayCreate(&a, &d));
+    OK(cuMemcpyHtoA(a, 0, &f, sizeof(f)));
+    TRUE(system(culprit) == 0);
+    IS(cuMemcpyHtoA(a, 0, &f, sizeof(f)), CUDA_ERROR_LAUNCH_FAILED);
+    IS(cuMemAlloc(&p, 4), CUDA_ERROR_LAUNCH_FAILED);
+}
+
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(survives) };
+    static const struct tap_test tests[] = { TEST(survives), TEST(loses_arrays) };
     return tap_main(tests, COUNT(tests));
 }

@@ -52,6 +52,9 @@ bool tap_computes(void);
 /* True if this is NVIDIA's library. */
 bool tap_genuine(void);
 
+/* True if the library is gmux, on whatever device. */
+bool tap_ours(void);
+
 /* False under a daemon, where other clients' allocations show in what is free. */
 bool tap_alone(void);
 
