@@ -222,6 +222,23 @@ CUresult rt_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes,
              : (CUresult)prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, hStream);
 }
 
+/* A promise of the program's about who uses an allocation. All may use it at any time here, so none needs to be kept. */
+CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    struct rt_range range;
+    int r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_memory_find(dptr, &range) || range.kind != RT_MEMORY_MANAGED || range.base != dptr ||
+        (length && length != range.size) || (flags == CU_MEM_ATTACH_SINGLE && st->role == RT_ROLE_LEGACY))
+        return CUDA_ERROR_INVALID_VALUE;
+    return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;
+}
+
 /* --- advice ------------------------------------------------------------------------------------------------------- */
 
 static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)

@@ -148,6 +148,9 @@ static void hints(void)
     EQ(by[1], CU_DEVICE_INVALID);
     ranges[0] = p;
     ranges[1] = p + half;
+    OK(cuStreamAttachMemAsync(NULL, p, 0, CU_MEM_ATTACH_GLOBAL));
+    TRUE(cuStreamAttachMemAsync(NULL, p + 1, 0, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS);
+    TRUE(cuStreamAttachMemAsync(NULL, p, 0, 99) != CUDA_SUCCESS);
     if (!tap_genuine()) { /* which wants a stream of one's own */
         OK(cuMemPrefetchBatchAsync(ranges, sizes, 2, &here, &index, 1, 0, NULL));
         EQ(range_attribute(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p, size), 0);
