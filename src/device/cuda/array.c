@@ -221,7 +221,7 @@ static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_arr
         s->slice = s->pitch; /* of no interest */
     if (s->pitch < r->width || s->slice % s->pitch)
         return CUDA_ERROR_INVALID_VALUE;
-    s->rows = s->slice / s->pitch;
+    s->rows = r->depth == 1 ? r->height : s->slice / s->pitch; /* the driver wants no less than the height */
     if (r->depth > 1 && s->rows < r->height)
         return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_mul_overflow(s->pitch, r->height - 1, &rows) ||

@@ -6,9 +6,13 @@
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 
 static module_call *const module_calls[] = {
-    [WIRE_CALL_FUNCTION_FIND] = cuda_function_find, [WIRE_CALL_FUNCTION_NAMES] = cuda_function_names,
-    [WIRE_CALL_VARIABLE_FIND] = cuda_variable_find, [WIRE_CALL_ATTRIBUTE_GET] = cuda_attribute_get,
-    [WIRE_CALL_ATTRIBUTE_SET] = cuda_attribute_set, [WIRE_CALL_CLUSTERS] = cuda_clusters,
+    [WIRE_CALL_FUNCTION_FIND] = cuda_function_find,
+    [WIRE_CALL_FUNCTION_NAMES] = cuda_function_names,
+    [WIRE_CALL_VARIABLE_FIND] = cuda_variable_find,
+    [WIRE_CALL_ATTRIBUTE_GET] = cuda_attribute_get,
+    [WIRE_CALL_ATTRIBUTE_SET] = cuda_attribute_set,
+    [WIRE_CALL_CLUSTERS] = cuda_clusters,
+    [WIRE_CALL_BLOCKS] = cuda_blocks,
 };
 
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);

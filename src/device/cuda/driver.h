@@ -43,6 +43,7 @@
     X(cuKernelGetName)                                                                                               \
     X(cuKernelGetFunction)                                                                                           \
     X(cuKernelGetParamInfo)                                                                                          \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                   \
     X(cuOccupancyMaxActiveClusters)                                                                                  \
     X(cuOccupancyMaxPotentialClusterSize)                                                                            \
     X(cuKernelGetAttribute)                                                                                          \

@@ -244,3 +244,20 @@ int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;
 }
+
+int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
+{
+    struct dev *d = m->client->dev;
+    struct wire_call_blocks w;
+    int value = 0;
+    wire_get_call_blocks(args, &w);
+    struct cuda_function *f = function(m, w.index);
+    if (args->fatal || !f || w.threads > INT32_MAX)
+        return GM_CUDA_INVALID_VALUE;
+    cuda_function_dynamic(d, f, w.shared_bytes);
+    CUresult r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, (CUfunction)f->handle, (int)w.threads,
+                                                                    w.shared_bytes);
+    if (r == CUDA_SUCCESS)
+        wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
+    return (int)r;
+}

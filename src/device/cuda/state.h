@@ -240,6 +240,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
 int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
+int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 /* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
 void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes);
 
