@@ -82,7 +82,7 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
 {
     struct rt_launch l;
     const void *handle = from->func ? (const void *)from->func : (const void *)from->kern;
-    const struct rt_function *f = rt_function_find(handle);
+    struct rt_function *f = rt_function_find(handle);
     if (!f)
         return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
     if (from->ctx && !rt_context_find(from->ctx, true))

@@ -84,11 +84,31 @@ static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
     return CUDA_SUCCESS;
 }
 
-int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **params, void **extra)
+/* Blocks of a cooperative launch wait for each other: all must have their place at once. */
+static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
+{
+    const struct wire_rec_launch *r = &l->record;
+    for (uint32_t i = 0; i < r->attributes; i++) {
+        CUlaunchAttribute a;
+        uint32_t each = 0;
+        memcpy(&a, l->params + i * sizeof(a), sizeof(a));
+        if (a.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            continue;
+        int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
+        uint64_t places = (uint64_t)each * rt_multiprocessors(rt_session);
+        if (result || (uint64_t)r->grid_x * r->grid_y * r->grid_z > places)
+            return result ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    return CUDA_SUCCESS;
+}
+
+int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params, void **extra)
 {
     const struct rt_entry *e = f->entry;
     size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
     int r = check_shape(f, &l->record);
+    if (GM_UNLIKELY(r == CUDA_SUCCESS && l->record.attributes))
+        r = check_cooperative(l, f);
     if (GM_UNLIKELY(r))
         return r;
     if (GM_UNLIKELY(extra != NULL))

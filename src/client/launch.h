@@ -23,6 +23,6 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
 /* Makes the record of a launch whose dimensions and attributes stand in it already (record.attributes may be 0): checks
  * them, packs the parameters (`params` or `extra`, as cuLaunchKernel has them), fills in head.op and head.size. No lock,
  * nothing kept. CUresult. */
-int rt_launch_prepare(struct rt_launch *l, const struct rt_function *f, void **params, void **extra);
+int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params, void **extra);
 
 #endif

@@ -43,6 +43,9 @@ struct rt_entry {
 struct wire_function_info;
 bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
 
+/* How many blocks of a function a multiprocessor holds (occupancy.c). CUresult. */
+int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out);
+
 /* Whether a launch's attribute has to reach the device. */
 bool rt_launch_attribute_matters(const CUlaunchAttribute *a);
 

@@ -89,7 +89,7 @@ static int device_blocks(struct rt_function *f, uint32_t threads, uint64_t dynam
     return rt_call_end(&c, r);
 }
 
-static int blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out)
+int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out)
 {
     *out = active_blocks(f, threads, dynamic_bytes);
     return f->module->by_name && *out ? device_blocks(f, threads, dynamic_bytes, out) : CUDA_SUCCESS;
@@ -115,7 +115,7 @@ CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
     if (!numBlocks || blockSize <= 0 || (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t n;
-    r = blocks(f, (uint32_t)blockSize, dynamicSMemSize, &n);
+    r = rt_occupancy_blocks(f, (uint32_t)blockSize, dynamicSMemSize, &n);
     if (r == CUDA_SUCCESS)
         *numBlocks = (int)n;
     return r;
@@ -148,7 +148,7 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
         uint32_t threads = GM_MIN(size, most);
         size_t dynamic = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize((int)threads) : dynamicSMemSize;
         uint32_t n;
-        r = blocks(f, threads, dynamic, &n);
+        r = rt_occupancy_blocks(f, threads, dynamic, &n);
         if (r)
             return r;
         if ((uint64_t)n * threads > (uint64_t)best_blocks * best_size) {
