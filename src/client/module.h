@@ -80,7 +80,7 @@ struct rt_function {
     const struct rt_entry *entry;
     struct rt_context *context;     /* of the module; NULL: any */
     _Atomic uint32_t dynamic_limit; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-    _Atomic uint64_t occupancy; /* occupancy.c: the last question and its answer; 0: none */
+    _Atomic uint64_t occupancy;     /* occupancy.c: the last question and its answer; 0: none */
     int carveout;
     CUfunc_cache cache_config;
 };
