@@ -4,8 +4,7 @@
  *
  * The client numbers what it found, module by module, and launches name a function by that number. An executor that
  * takes over knows the modules from the server, and from here, before the next launch, which function has which number.
- * A variable's value was in the memory of the device's own driver and is lost with the executor: a program that has
- * found one gets an error instead of other values.
+ * A variable's value was in the memory of the device's own driver and is lost with the executor (resume.h).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -38,6 +38,27 @@ Test(account, the_tightest_limit_holds)
 static const uint8_t uuid[16] = { 0x70, 0xf5, 0x98, 0xbb, 0x82, 0x46, 0x94, 0xc4,
                                   0x2f, 0xd3, 0x67, 0x83, 0x26, 0xb6, 0x3d, 0x17 };
 
+Test(account, a_charge_changes)
+{
+    struct srv_account top, session;
+    srv_account_init(&top, NULL);
+    srv_account_init(&session, &top);
+    top.limit[SRV_DEVICE_BYTES] = 100;
+    struct srv_charge a = { &session, SRV_DEVICE_BYTES, 0 };
+    cr_assert_eq(srv_charge_resize(&a, 101), -EDQUOT);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 0);
+    cr_assert_eq(srv_charge_resize(&a, 70), 0);
+    cr_assert_eq(srv_charge_resize(&a, 100), 0);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 100);
+    top.limit[SRV_DEVICE_BYTES] = 10; /* lowered below what is in use */
+    cr_assert_eq(srv_charge_resize(&a, 101), -EDQUOT);
+    cr_assert_eq(srv_charge_resize(&a, 40), 0);
+    cr_assert_eq(session.used[SRV_DEVICE_BYTES], 40);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 40);
+    srv_charge_release(&a);
+    cr_assert_eq(top.used[SRV_DEVICE_BYTES], 0);
+}
+
 Test(limits, memory)
 {
     const uint64_t g = 1u << 30;
