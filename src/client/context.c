@@ -77,7 +77,7 @@ void rt_context_set_flags(struct rt_context *c, unsigned flags)
     c->wait = rt_session->patient;
     switch (flags & CU_CTX_SCHED_MASK) {
     case CU_CTX_SCHED_SPIN:
-        c->wait.spin_ns = 1000000;
+        c->wait.spin_ns = RT_SPIN_NS;
         break;
     case CU_CTX_SCHED_YIELD:
     case CU_CTX_SCHED_BLOCKING_SYNC:

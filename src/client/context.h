@@ -13,7 +13,8 @@
 #include "client/handle.h"
 #include "client/session.h"
 
-#define RT_LIMITS 16 /* CUlimit values below this are kept */
+#define RT_LIMITS  16      /* CUlimit values below this are kept */
+#define RT_SPIN_NS 1000000 /* before sleeping, for who wants to spin */
 
 struct rt_stream;
 struct rt_local;
@@ -28,7 +29,7 @@ struct rt_context {
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
     _Atomic unsigned flags;
-    unsigned references; /* primary: rt_context_lock */
+    unsigned references; /* rt_context_lock; of a created one: beyond the first */
     unsigned api_version;
     struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
     _Atomic(struct rt_stream *) legacy; /* made at first use */
@@ -37,6 +38,9 @@ struct rt_context {
     CUsharedconfig shared_config;
     size_t limits[RT_LIMITS];
     CUstream graph_lanes[7]; /* graph lock: streams of our own for branches of graphs, made at first use */
+    CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
+    uint32_t barrier_number;      /* its number .. */
+    _Atomic uint64_t barrier_seq; /* .. and what streams made from now on wait for; 0: nothing */
 
     /* ring lock: blocking streams with work that the legacy stream has not waited for, by number */
     bool dirty_any;
@@ -60,6 +64,13 @@ struct rt_stream {
     uint64_t id;
     _Atomic(struct rt_stream_capture *) capture; /* NULL: it does not capture; capture.h */
     uint64_t legacy_seen;                        /* ring lock: how far into the legacy stream this one has waited */
+    _Atomic unsigned sync_policy;                /* enum CUsynchronizationPolicy; 0: never set */
+    struct rt_stream_hints {                     /* stream_attr.c's lock */
+        CUaccessPolicyWindow window;
+        CUlaunchMemSyncDomainMap domains;
+        bool domains_set;
+        CUlaunchMemSyncDomain domain;
+    } hints;
 };
 
 extern struct rt_table rt_contexts;
@@ -153,8 +164,15 @@ int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **s
 
 /* Waits until everything before now is done, as a stream of its role sees it. CUresult. */
 int rt_stream_wait(struct rt_stream *st);
+/* How the program wants to wait for it. */
+struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
+/* The nearest priority there is. */
+int rt_stream_priority(int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
+
+/* Makes a new stream wait for what cuCtxWaitEvent told its context to wait for. CUresult. */
+int rt_context_hold(struct rt_stream *st);
 
 /* --- putting records into the ring -------------------------------------------------------------------------------- */
 

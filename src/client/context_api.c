@@ -74,6 +74,39 @@ CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
     return r;
 }
 
+/* The counted life of CUDA 2: a created context begins with one, of which `references` has those beyond. */
+CUresult rt_cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pctx || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&rt_context_lock);
+    c->references++;
+    pthread_mutex_unlock(&rt_context_lock);
+    *pctx = rt_context_handle(c);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxDetach(CUcontext ctx)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!ctx || rt_context_find(ctx, true) != c)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (c->primary)
+        return rt_cuDevicePrimaryCtxRelease_v2(c->device);
+    pthread_mutex_lock(&rt_context_lock);
+    bool last = c->references == 0;
+    c->references -= !last;
+    pthread_mutex_unlock(&rt_context_lock);
+    return last ? rt_cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
+}
+
 /* --- the thread's stack ------------------------------------------------------------------------------------------- */
 
 CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)

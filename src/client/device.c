@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "client/attach.h"
+#include "client/companion.h"
 #include "client/gen/api.h"
 #include "client/context.h"
 
@@ -149,6 +150,7 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     case CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
@@ -306,4 +308,69 @@ CUresult rt_cuCtxDisablePeerAccess(CUcontext peerContext)
     if (r)
         return r;
     return rt_context_find(peerContext, true) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* --- links -------------------------------------------------------------------------------------------------------- */
+
+static bool operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+{
+    if (!capabilities || !operations || count == 0)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+            return false;
+    return true;
+}
+
+/* A link without native atomics has no operation; what one with them has, the genuine library knows. */
+CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                              unsigned int count, CUdevice dev)
+{
+    static atomic_bool said;
+    __typeof__(cuDeviceGetHostAtomicCapabilities) *genuine;
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!operations_ok(capabilities, operations, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!d->attributes[CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED]) {
+        memset(capabilities, 0, count * sizeof(*capabilities));
+        return CUDA_SUCCESS;
+    }
+    if (rt_session->memory_apart &&
+        rt_companion_function("cuDeviceGetHostAtomicCapabilities", &genuine, sizeof(genuine)))
+        return genuine(capabilities, operations, count, dev);
+    return rt_not_supported("cuDeviceGetHostAtomicCapabilities", &said);
+}
+
+/* Between two devices: a session has one. */
+CUresult rt_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                             unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+{
+    static atomic_bool said;
+    const struct rt_device *d;
+    int r = find(srcDevice, &d);
+    r = r ? r : find(dstDevice, &d);
+    if (r)
+        return r;
+    if (srcDevice == dstDevice)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!operations_ok(capabilities, operations, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    return rt_not_supported("cuDeviceGetP2PAtomicCapabilities", &said);
+}
+
+/* Other devices are given no way to write to this one's memory (see the attributes above): there is nothing to flush. */
+CUresult rt_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    return target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                   (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                    scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }

@@ -182,6 +182,26 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     return give_variable(r, v, dptr, bytes);
 }
 
+/* References are of CUDA before 12 and no compiler makes them any more. */
+static int find_reference(CUmodule hmod, const void *out, const char *name)
+{
+    struct rt_module *m;
+    int r = enter_module(hmod, &m);
+    if (r)
+        return r;
+    return out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
+{
+    return find_reference(hmod, (const void *)pTexRef, name);
+}
+
+CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
+{
+    return find_reference(hmod, (const void *)pSurfRef, name);
+}
+
 /* --- libraries: modules that belong to no context; cudart loads its images so ------------------------------------- */
 
 static int enter_library(CUlibrary handle, struct rt_library **l)
@@ -325,4 +345,14 @@ CUresult rt_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary libr
     const struct rt_variable *v = NULL;
     r = rt_module_find_managed(l->module, name, &v);
     return give_variable(r, v, dptr, bytes);
+}
+
+/* Functions that are one on host and device: the device's attribute says that there are none. */
+CUresult rt_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+    struct rt_library *l;
+    int r = enter_library(library, &l);
+    if (r)
+        return r;
+    return fptr && symbol ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 }

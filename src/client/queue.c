@@ -233,8 +233,11 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
     atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
     atomic_store_explicit(&s->shared.streams[number].priority, priority, memory_order_relaxed);
     rt_object_publish(&st->object);
+    r = rt_context_hold(st);
+    if (GM_UNLIKELY(r))
+        rt_stream_destroy(st);
     *out = st;
-    return CUDA_SUCCESS;
+    return r;
 }
 
 void rt_stream_destroy(struct rt_stream *st)

@@ -113,8 +113,9 @@ static int look_only(uint32_t number, uint64_t issued, const struct tp_wait_poli
 int rt_stream_wait(struct rt_stream *st)
 {
     struct snapshot snap;
+    struct tp_wait_policy policy = rt_stream_policy(st);
     int r = take_snapshot(st, &snap);
-    return r ? r : each_lane(&snap, &st->context->wait, look_and_wait);
+    return r ? r : each_lane(&snap, &policy, look_and_wait);
 }
 
 int rt_stream_query(struct rt_stream *st)
@@ -124,6 +125,12 @@ int rt_stream_query(struct rt_stream *st)
     r = r ? r : each_lane(&snap, NULL, look_only);
     int error = rt_session_error(rt_session);
     return error ? error : r;
+}
+
+int rt_stream_priority(int wanted)
+{
+    int priority = GM_MIN(wanted, PRIORITY_LEAST);
+    return GM_MAX(priority, rt_session->devices[0].priority_greatest);
 }
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */
@@ -137,10 +144,8 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
         return r;
     if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
-    priority = GM_MIN(priority, PRIORITY_LEAST);
-    priority = GM_MAX(priority, rt_session->devices[0].priority_greatest);
-    r = rt_stream_create(c, flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING, flags, priority,
-                         &st);
+    r = rt_stream_create(c, flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING, flags,
+                         rt_stream_priority(priority), &st);
     if (r == CUDA_SUCCESS)
         *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
     return r;
