@@ -252,12 +252,16 @@ static void fill_log(char *buffer, uint32_t size, void **used, const char *text)
         *used = (void *)(uintptr_t)n; /* the option's value takes the number of bytes written */
 }
 
-static void give_logs(struct rt_jit_log *log, const char *text, bool failed)
+void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error)
 {
-    if (!log)
-        return;
-    fill_log(log->info, log->info_size, log->info_used, failed ? "" : text);
-    fill_log(log->error, log->error_size, log->error_used, failed ? text : "");
+    fill_log(log->info, log->info_size, log->info_used, info);
+    fill_log(log->error, log->error_size, log->error_used, error);
+}
+
+static void give_logs(const struct rt_jit_log *log, const char *text, bool failed)
+{
+    if (log)
+        rt_jit_log_give(log, failed ? "" : text, failed ? text : "");
 }
 
 /* --- load and unload ---------------------------------------------------------------------------------------------- */

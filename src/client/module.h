@@ -103,6 +103,7 @@ struct rt_jit_log {
 };
 /* CUresult. */
 int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values);
+void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error);
 
 /* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
 int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);

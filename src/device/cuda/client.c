@@ -292,6 +292,7 @@ void cuda_client_destroy(struct dev_client *c)
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
     cuda_arrays_finish(c);
+    cuda_link_finish(c);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
         range_unmap(c, r);
     if (c->registered)

@@ -40,6 +40,10 @@
     X(cuLibraryEnumerateKernels)                                                                                     \
     X(cuLibraryGetGlobal)                                                                                            \
     X(cuLibraryGetManaged)                                                                                           \
+    X(cuLinkCreate_v2)                                                                                               \
+    X(cuLinkAddData_v2)                                                                                              \
+    X(cuLinkComplete)                                                                                                \
+    X(cuLinkDestroy)                                                                                                 \
     X(cuKernelGetName)                                                                                               \
     X(cuKernelGetFunction)                                                                                           \
     X(cuKernelGetParamInfo)                                                                                          \

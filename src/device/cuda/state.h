@@ -111,6 +111,7 @@ struct dev_client {
     uint32_t objects_count, objects_free; /* none is free below */
     pthread_mutex_t arrays_lock;
     uint64_t arrays_bytes, arrays_limit; /* arrays_lock */
+    struct cuda_link *linking;           /* link.c; the client's thread */
     _Atomic uint64_t submitted;          /* operations accepted */
     _Atomic uint64_t completed;          /* of those, as far as was seen */
 
@@ -257,6 +258,16 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 
 /* --- limit.c: the client's thread */
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+
+/* --- link.c: the client's thread, but for the last. CUresult */
+int cuda_link_begin(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_link_input(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_link_data(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_link_complete(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_link_read(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+int cuda_link_end(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+/* Forgets the link that is being made. Nothing else of the client runs. */
+void cuda_link_finish(struct dev_client *c);
 
 /* --- call.c */
 int cuda_call(struct dev_client *c, const struct dev_call *call);
