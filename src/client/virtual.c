@@ -331,26 +331,31 @@ CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
     return r;
 }
 
-/* Calls f() for each mapping of [address, address + size), which must consist of whole mappings side by side. */
-static int each_mapping(uint64_t address, uint64_t size, int (*f)(const struct rt_range *range, unsigned arg),
-                        unsigned arg)
+/* What of a reservation is next: a whole mapping, or a hole, which has no `physical`. False for part of a mapping. */
+static bool next_piece(uint64_t at, uint64_t end, struct rt_range *piece)
+{
+    if (!rt_memory_find(at, piece))
+        *piece = (struct rt_range) { .base = at, .size = GRANULARITY };
+    return piece->base == at && piece->size <= end - at;
+}
+
+/* Calls f() for each mapping of [address, address + size), which must lie in one reservation and consist of whole
+ * mappings, with holes between them or not. */
+static int each_mapping(uint64_t address, uint64_t size, bool holes,
+                        int (*f)(const struct rt_range *range, unsigned arg), unsigned arg)
 {
     struct rt_range range;
-    uint64_t end;
-    if (size == 0 || __builtin_add_overflow(address, size, &end))
+    uint64_t end = address + size;
+    int r = CUDA_SUCCESS;
+    if (size == 0 || address % GRANULARITY || !find_reservation(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (uint64_t at = address; at < end; at += range.size)
-        if (!rt_memory_find(at, &range) || range.kind != RT_MEMORY_VIRTUAL || range.base != at ||
-            range.size > end - at)
+        if (!next_piece(at, end, &range) || (!range.physical && !holes))
             return CUDA_ERROR_INVALID_VALUE;
-    for (uint64_t at = address; at < end; at += range.size) {
-        if (!rt_memory_find(at, &range))
-            return CUDA_ERROR_INVALID_VALUE;
-        int r = f(&range, arg);
-        if (r)
-            return r;
-    }
-    return CUDA_SUCCESS;
+    for (uint64_t at = address; at < end && r == CUDA_SUCCESS; at += range.size)
+        if (next_piece(at, end, &range) && range.physical)
+            r = f(&range, arg);
+    return r;
 }
 
 static int set_access(const struct rt_range *range, unsigned access)
@@ -394,7 +399,7 @@ CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    r = each_mapping(ptr, size, unmap, 0);
+    r = each_mapping(ptr, size, true, unmap, 0);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -420,7 +425,8 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
             return r;
     }
     pthread_mutex_lock(&lock);
-    r = each_mapping(ptr, size, set_access, desc[count - 1].flags); /* of one device the last word counts */
+    /* Of one device the last word counts. */
+    r = each_mapping(ptr, size, false, set_access, desc[count - 1].flags);
     pthread_mutex_unlock(&lock);
     return r;
 }

@@ -95,7 +95,7 @@ const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p)
 {
     struct wire_range_release m;
     wire_get_range_release(&p->body, &m);
-    struct srv_range *r = find_range(c, m.address, 0);
+    struct srv_range *r = find_range(c, m.address, 1); /* not the one that ends there */
     bool good = r && r->block->address == m.address && r->mappings == 0;
     if (good)
         range_destroy(r);

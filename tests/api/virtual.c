@@ -96,8 +96,61 @@ static void side_by_side(void)
     EQ(byte_at(p + one), 2);
     for (unsigned i = 0; i < PIECES; i++)
         OK(cuMemRelease(handle[i]));
+    OK(cuCtxSynchronize());
     OK(cuMemUnmap(p, PIECES * one));
     OK(cuMemAddressFree(p, 100 * one));
+}
+
+static void grow(CUdeviceptr p, size_t piece, unsigned from, unsigned to)
+{
+    CUmemGenericAllocationHandle handle[16];
+    for (unsigned i = from; i < to; i++)
+        OK(cuMemCreate(&handle[i], piece, &plain, 0));
+    for (unsigned i = from; i < to; i++)
+        OK(cuMemMap(p + i * piece, piece, 0, handle[i], 0));
+    for (unsigned i = from; i < to; i++) /* the mapping keeps it */
+        OK(cuMemRelease(handle[i]));
+    OK(cuMemSetAccess(p + from * piece, (to - from) * piece, &both, 1));
+}
+
+static void expect_bytes(CUdeviceptr p, size_t size, unsigned value)
+{
+    EQ(byte_at(p), value);
+    EQ(byte_at(p + size - 1), value);
+}
+
+/* As caching allocators use it: large reservations side by side, each grown by several pieces at once, shrunk by one or
+ * several, and given up in any order. */
+static void expandable_segments(void)
+{
+    enum { SEGMENTS = 3, PIECES = 8 };
+    CUdeviceptr p[SEGMENTS];
+    size_t piece = 2 * unit(), size = 64 * piece, all = PIECES * piece;
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        OK(cuMemAddressReserve(&p[i], size, 0, 0, 0));
+    for (unsigned i = 0; i < SEGMENTS; i++) {
+        grow(p[i], piece, 0, 5);
+        grow(p[i], piece, 5, PIECES);
+        OK(cuMemsetD8(p[i], (unsigned char)(10 + i), all));
+    }
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        expect_bytes(p[i], all, 10 + i);
+    OK(cuMemUnmap(p[0] + piece, piece));
+    OK(cuMemUnmap(p[0] + 3 * piece, 4 * piece));
+    expect_bytes(p[0], piece, 10);
+    expect_bytes(p[0] + 2 * piece, piece, 10);
+    expect_bytes(p[0] + 7 * piece, piece, 10);
+    grow(p[0], piece, 3, 7);
+    OK(cuMemsetD8(p[0] + 2 * piece, 5, 6 * piece));
+    expect_bytes(p[0] + 2 * piece, 6 * piece, 5);
+    OK(cuMemUnmap(p[0], all)); /* with a hole */
+    OK(cuMemUnmap(p[2], 4 * piece));
+    OK(cuMemUnmap(p[2] + 4 * piece, 4 * piece));
+    for (unsigned i = 0; i < PIECES; i++)
+        OK(cuMemUnmap(p[1] + i * piece, piece));
+    OK(cuMemAddressFree(p[1], size)); /* the one in the middle */
+    OK(cuMemAddressFree(p[2], size));
+    OK(cuMemAddressFree(p[0], size));
 }
 
 static void at_two_addresses(void)
@@ -204,6 +257,7 @@ static void zeroed(void)
         if (!tap_genuine())
             EQ(byte_at(p + 12345), 0);
         OK(cuMemsetD8(p, 1, one));
+        OK(cuCtxSynchronize()); /* cuMemUnmap does not wait for what uses the memory */
         OK(cuMemUnmap(p, one));
         OK(cuMemRelease(handle));
     }
@@ -234,7 +288,7 @@ static void wrong(void)
     TRUE(cuMemMap(p + 2 * one, one, 0, handle, 0) != CUDA_SUCCESS);
     TRUE(cuMemMap(p, one, 0, handle + 1, 0) != CUDA_SUCCESS);
     TRUE(cuMemSetAccess(p, one, &both, 1) != CUDA_SUCCESS);
-    TRUE(cuMemUnmap(p, one) != CUDA_SUCCESS);
+    OK(cuMemUnmap(p, one)); /* nothing is mapped there, and nothing is afterwards */
     OK(cuMemMap(p, one, 0, handle, 0));
     TRUE(cuMemMap(p, one, 0, handle, 0) != CUDA_SUCCESS);
     TRUE(cuMemSetAccess(p, 2 * one, &both, 1) != CUDA_SUCCESS);
@@ -342,9 +396,9 @@ int main(void)
         TEST(supported),
         TEST(from_the_beginning_to_the_end),
         TEST(side_by_side),
+        TEST(expandable_segments),
         TEST(at_two_addresses),
         TEST(a_kernel_uses_it),
-
         TEST(charged),
         TEST(zeroed),
         TEST(wrong),
