@@ -39,7 +39,7 @@ examples() { # HOW PREFIX...
 api() { # HOW PREFIX...
     how=$1
     shift
-    for t in init device context memory copy module launch stream event hostfunc occupancy pointer graph capture array texture fork thread fault share print; do
+    for t in init device context memory copy module launch stream event hostfunc occupancy pointer graph capture array texture fork thread hint barrier notice link fault share print; do
         check "$how api-$t" "$@" "$build/tests/api/api-$t"
         { echo "# api-$t" && cat "$dir/out"; } >>"$dir/$how.tap"
     done

@@ -63,6 +63,21 @@ CUresult rt_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
     return CUDA_SUCCESS;
 }
 
+CUresult rt_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    if (!pCtx)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pCtx = rt_context_handle(c);
+    if (pGreenCtx)
+        *pGreenCtx = NULL;
+    return CUDA_SUCCESS;
+}
+
 /* Contexts with fewer multiprocessors than the client has cannot be created (cuDeviceGetExecAffinitySupport says so),
  * so each has them all. */
 CUresult rt_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)

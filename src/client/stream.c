@@ -169,6 +169,11 @@ CUresult rt_cuStreamDestroy_v2(CUstream hStream)
     return CUDA_SUCCESS;
 }
 
+CUresult rt_cuStreamDestroy(CUstream hStream)
+{
+    return rt_cuStreamDestroy_v2(hStream);
+}
+
 CUresult rt_cuStreamSynchronize(CUstream hStream)
 {
     struct rt_context *c;

@@ -452,3 +452,17 @@ unsigned long long rt_physical_handle_types(const struct rt_physical *p)
 {
     return (unsigned long long)p->prop.requestedHandleTypes;
 }
+
+/* For other devices' drivers: the attribute says that there is none. */
+CUresult rt_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
+                                          CUmemRangeHandleType handleType, unsigned long long flags)
+{
+    static atomic_bool said;
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!handle || size == 0 || (dptr | size) % 4096 || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+        (flags & ~(unsigned long long)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE))
+        return CUDA_ERROR_INVALID_VALUE;
+    return rt_not_supported("cuMemGetHandleForAddressRange", &said);
+}

@@ -117,6 +117,18 @@ static void captures(void)
     OK(cuStreamDestroy(s));
 }
 
+static void context_of_a_stream(void)
+{
+    CUstream s;
+    CUcontext c = NULL;
+    CUgreenCtx green = (CUgreenCtx)(void *)&c;
+    OK(cuStreamCreate(&s, 0));
+    OK(cuStreamGetCtx_v2(s, &c, &green));
+    TRUE(c == context());
+    TRUE(green == NULL);
+    OK(cuStreamDestroy(s));
+}
+
 static void attach(void)
 {
     CUcontext mine = context(), c, again = NULL, top = NULL;
@@ -136,7 +148,7 @@ static void attach(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(record), TEST(wait), TEST(wrong), TEST(captures), TEST(attach),
+        TEST(record), TEST(wait), TEST(wrong), TEST(captures), TEST(context_of_a_stream), TEST(attach),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -2,6 +2,7 @@
 #include "tap.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static CUstreamAttrValue get(CUstream s, CUstreamAttrID id)
 {
@@ -112,6 +113,23 @@ static void wrong(void)
     OK(cuCtxResetPersistingL2Cache());
 }
 
+/* For memory that other devices could write to. */
+static void handles_of_ranges(void)
+{
+    CUdeviceptr p;
+    int supported = 0, fd = -1;
+    OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0));
+    OK(cuMemAlloc(&p, 2 << 20));
+    IS(cuMemGetHandleForAddressRange(NULL, p, 2 << 20, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+       CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemGetHandleForAddressRange(&fd, p, 100, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemGetHandleForAddressRange(&fd, p, 2 << 20, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+       supported ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED);
+    if (supported)
+        (void)close(fd);
+    OK(cuMemFree(p));
+}
+
 static void attach_memory(void)
 {
     CUstream s;
@@ -137,7 +155,8 @@ static void attach_memory(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(window), TEST(policy), TEST(priority_and_domains), TEST(wrong), TEST(attach_memory),
+        TEST(window), TEST(policy),        TEST(priority_and_domains),
+        TEST(wrong),  TEST(attach_memory), TEST(handles_of_ranges),
     };
     return tap_main(tests, COUNT(tests));
 }
