@@ -80,8 +80,10 @@ void rt_context_set_flags(struct rt_context *c, unsigned flags)
         c->wait.spin_ns = RT_SPIN_NS;
         break;
     case CU_CTX_SCHED_YIELD:
-    case CU_CTX_SCHED_BLOCKING_SYNC:
         c->wait.spin_ns = 0;
+        break;
+    case CU_CTX_SCHED_BLOCKING_SYNC:
+        c->wait.spin_ns = c->wait.yield_ns = 0;
         break;
     default:
         break;

@@ -19,6 +19,7 @@
 
 #define WINDOW_TRIES 8
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
+#define YIELD_NS     ((uint32_t)GM_NS_PER_MS) /* on a GPU, whose completion nobody can wake us for at once */
 #define SLICE_MS     50u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("session");
@@ -251,6 +252,8 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         tp_input_init(&s->output, &s->shared);
+        if (s->memory_apart)
+            s->patient.yield_ns = YIELD_NS;
         tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data, s->shared.ring_size);
         result = rt_request_ready(s);
         if (result != CUDA_SUCCESS)

@@ -20,8 +20,9 @@
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
-#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
-#define SPIN_RETRY    32u /* .. once in so many times */
+#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes */
+#define SPIN_MISSES   3u      /* in a row: from here on it is tried .. */
+#define SPIN_RETRY    32u     /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
@@ -46,7 +47,7 @@ static bool may_spin(struct exe_client *c)
 static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
     if (was_active && may_spin(c)) {
-        bool came = tp_ring_spin(&c->ring, bell, SPIN_NS);
+        bool came = tp_ring_spin(&c->ring, bell, c->engine->info->runs_elsewhere ? SPIN_GPU_NS : SPIN_NS);
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
         c->spin_misses = came ? 0 : c->spin_misses + 1;
         if (came)

@@ -59,6 +59,8 @@ static int serve(struct exe_engine *e, const char *device)
         return refuse(e->server, result, why);
     }
     e->info = e->ops->info(e->dev);
+    unsigned cpus = processors();
+    e->spin_limit = e->info->runs_elsewhere ? cpus : cpus / 2; /* it gives way, where nothing else computes here */
     int status = exe_engine_run(e);
     /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees faster. */
     _exit(status);
@@ -109,8 +111,6 @@ int main(int argc, char **argv)
         gm_error(&topic, "eventfd: %s", strerror(errno));
         return 1;
     }
-    unsigned cpus = processors();
-    e.spin_limit = cpus / 2;
     pthread_mutex_init(&e.clients_lock, NULL);
     gm_list_init(&e.clients);
     return serve(&e, device);

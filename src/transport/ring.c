@@ -6,6 +6,7 @@
 #include "transport/ring.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -175,16 +176,21 @@ static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint32_t slice_ms, b
     atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
 }
 
+#define SPIN_ALONE_NS (30 * GM_NS_PER_US)
+
 bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns)
 {
-    uint64_t end = gm_now_ns() + spin_ns;
+    uint64_t start = gm_now_ns(), now = start;
     do {
         for (int i = 0; i < 16; i++) {
             if (tp_ring_pending(r) || tp_ring_bell(r) != bell)
                 return true;
             gm_cpu_relax();
         }
-    } while (gm_now_ns() < end);
+        if (now - start > SPIN_ALONE_NS) /* others may want the processor by now */
+            sched_yield();
+        now = gm_now_ns();
+    } while (now - start < spin_ns);
     return false;
 }
 

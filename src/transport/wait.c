@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,6 +63,14 @@ int tp_word_wait(struct tp_word *w, uint64_t value, const struct tp_wait_policy 
                     return 0;
                 gm_cpu_relax();
             }
+        } while (gm_now_ns() < end);
+    }
+    if (policy->yield_ns) {
+        uint64_t end = gm_now_ns() + policy->yield_ns;
+        do {
+            if (reached(w, value))
+                return 0;
+            sched_yield();
         } while (gm_now_ns() < end);
     }
     int r = 0;

@@ -24,7 +24,8 @@ _Static_assert(sizeof(struct tp_word) == 16, "layout");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared atomics must be lock-free");
 
 struct tp_wait_policy {
-    uint32_t spin_ns;  /* look at the word this long before sleeping */
+    uint32_t spin_ns;  /* look at the word this long .. */
+    uint32_t yield_ns; /* .. and then this long, giving way to whoever wants the processor, before sleeping */
     uint32_t slice_ms; /* sleep at most this long before asking the watchdog */
     /* Called after each slice and once before the first sleep: 0 goes on waiting, anything else ends the wait with
      * that value. NULL: none. It finds out whether the peer is dead. */

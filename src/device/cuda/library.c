@@ -150,19 +150,20 @@ bool cuda_library_raise_dynamic(struct dev *d, CUkernel kernel, uint32_t bytes)
 }
 
 /* The kernel of the same name in another library, with what launches have asked of it. */
-static CUresult find_again(struct dev *d, CUlibrary in, const struct cuda_function *f, CUkernel *out)
+static CUresult find_again(struct dev *d, CUlibrary in, const struct cuda_function *f, struct cuda_function *out)
 {
     const char *name;
-    CUfunction loaded;
+    *out = *f;
     CUresult r = d->api.cuKernelGetName(&name, f->handle);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuLibraryGetKernel(out, in, name);
+        r = d->api.cuLibraryGetKernel(&out->handle, in, name);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuKernelGetFunction(&loaded, *out);
-    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(d, *out, f->dynamic_max))
+        r = d->api.cuKernelGetFunction(&out->loaded, out->handle);
+    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(d, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && f->non_portable)
-        r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, *out, d->device);
+        r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, out->handle,
+                                        d->device);
     return r;
 }
 
@@ -173,7 +174,7 @@ int cuda_library_own(struct dev_module *m)
     char *log;
     if (!cuda_library_is_shared(l))
         return GM_CUDA_SUCCESS;
-    CUkernel *found = calloc(GM_MAX(m->functions_count, 1u), sizeof(*found));
+    struct cuda_function *found = calloc(GM_MAX(m->functions_count, 1u), sizeof(*found));
     if (!found)
         return GM_CUDA_OUT_OF_MEMORY;
     int r = library_create(d, l->bytes, l->size, l->kind, &own, &log);
@@ -182,7 +183,7 @@ int cuda_library_own(struct dev_module *m)
         r = (int)find_again(d, own->handle, &m->functions[i], &found[i]);
     if (r == GM_CUDA_SUCCESS) {
         for (uint32_t i = 0; i < m->functions_count; i++)
-            m->functions[i].handle = found[i];
+            m->functions[i] = found[i];
         m->former = l; /* launches that wait name its kernels */
         m->library = own;
         m->handle = own->handle;

@@ -71,7 +71,6 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
     const struct dev *d = m->client->dev;
     struct wire_call_function_find w;
     struct cuda_function f = { 0 };
-    CUfunction loaded;
     wire_get_call_function_find(args, &w);
     if (args->fatal || w.index != m->functions_count)
         return GM_CUDA_INVALID_VALUE;
@@ -79,7 +78,7 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
         return GM_CUDA_OUT_OF_MEMORY;
     CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
     if (r == CUDA_SUCCESS) /* loads it */
-        r = d->api.cuKernelGetFunction(&loaded, f.handle);
+        r = d->api.cuKernelGetFunction(&f.loaded, f.handle);
     if (r == CUDA_SUCCESS)
         r = (CUresult)describe(d, &f, w.name, reply);
     if (r == CUDA_SUCCESS)

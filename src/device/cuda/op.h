@@ -19,7 +19,8 @@ enum cuda_op_kind {
 };
 
 struct cuda_op_launch {
-    CUfunction function;
+    CUkernel kernel;
+    CUfunction loaded; /* the kernel in the primary context */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;

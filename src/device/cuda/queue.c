@@ -231,7 +231,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     cuda_function_dynamic(q->client->dev, f, l->shared_bytes);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
-                          .u.launch = { .function = (CUfunction)f->handle,
+                          .u.launch = { .kernel = f->handle,
+                                        .loaded = f->loaded,
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,

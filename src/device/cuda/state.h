@@ -128,6 +128,7 @@ struct dev_client {
 
 struct cuda_function {
     CUkernel handle;
+    CUfunction loaded; /* the same in the primary context: found without a look at the current one */
     uint32_t param_bytes;
     bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */

@@ -41,6 +41,12 @@ bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size
     return true;
 }
 
+/* A kernel is looked up for the stream's context at each launch; in the primary one it is known. */
+static CUfunction function(const struct dev_queue *q, const struct cuda_op_launch *l)
+{
+    return q->place && q->place->green ? (CUfunction)l->kernel : l->loaded;
+}
+
 static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op_launch *l, const uint8_t *bytes,
                                        void **extra)
 {
@@ -59,7 +65,7 @@ static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op
         .attrs = attributes,
         .numAttrs = l->attributes,
     };
-    return q->client->dev->api.cuLaunchKernelEx(&config, l->function, NULL, extra);
+    return q->client->dev->api.cuLaunchKernelEx(&config, function(q, l), NULL, extra);
 }
 
 static void launch(struct dev_queue *q, const struct cuda_op *op)
@@ -73,8 +79,8 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     void **extra = size ? buffer : NULL;
     CUresult r = l->attributes
                      ? launch_with_attributes(q, l, bytes, extra)
-                     : api->cuLaunchKernel(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
-                                           l->block[2], l->shared_bytes, q->stream, NULL, extra);
+                     : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
+                                           l->block[1], l->block[2], l->shared_bytes, q->stream, NULL, extra);
     (void)cuda_check(q->client, r, "the device refused a launch");
 }
 
