@@ -20,8 +20,8 @@ $(BUILD)/build.ninja:
 demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone run
 	@scripts/demo.sh $(BUILD) $(CLIENTS) $(SHARE)
 
-test: build ## all that can run here; last line: N passed, N failed, N skipped
-	@scripts/test.sh $(BUILD)
+test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
+	@$(if $(filter cuda,$(DEVICE)),tests/torch/run.py $(BUILD); scripts/gpu-check.sh,scripts/test.sh) $(BUILD)
 
 check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
 	@scripts/check.sh

@@ -7,6 +7,7 @@
 #ifndef GMUX_SERVER_KEEPER_H
 #define GMUX_SERVER_KEEPER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,9 @@ extern const struct srv_keeper_ops srv_keeper_cuda;
 /* The GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. A CUresult. */
 int srv_keeper_cuda_create(uint64_t size, uint64_t *handle, int *fd);
 void srv_keeper_cuda_release(uint64_t handle);
+
+/* Whether NVIDIA's driver is installed and has a device. */
+bool srv_keeper_cuda_present(void);
 
 /* Before srv_keeper_cuda is used: finds the device with this uuid. 0, or -errno with a one-line reason in `why`. */
 int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size);

@@ -51,17 +51,29 @@ static int load(char *why, size_t why_size)
     return -ENOENT;
 }
 
+static CUresult count_devices(int *count)
+{
+    *count = 0;
+    /* It must not find our daemon, or its own. */
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
+    CUresult r = driver.cuInit(0);
+    return r == CUDA_SUCCESS ? driver.cuDeviceGetCount(count) : r;
+}
+
+bool srv_keeper_cuda_present(void)
+{
+    char why[256];
+    int count = 0;
+    return load(why, sizeof(why)) == 0 && count_devices(&count) == CUDA_SUCCESS && count > 0;
+}
+
 int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size)
 {
     int count = 0;
     int r = load(why, why_size);
     if (r < 0)
         return r;
-    /* It must not find our daemon, or its own. */
-    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
-    CUresult result = driver.cuInit(0);
-    if (result == CUDA_SUCCESS)
-        result = driver.cuDeviceGetCount(&count);
+    CUresult result = count_devices(&count);
     for (int i = 0; result == CUDA_SUCCESS && i < count; i++) {
         CUuuid is;
         CUdevice device;

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/opttab.h"
 #include "base/parse.h"
+#include "server/keeper.h"
 #include "server/server.h"
 
-#define DEFAULT_DEVICE "soft"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
@@ -34,7 +34,7 @@ static const struct gm_option options[] = {
     { .id = OPTION_DEVICE,
       .name = "device",
       .argument = "NAME",
-      .help = "Device back end; default $GMUX_DEVICE, else " DEFAULT_DEVICE },
+      .help = "Device back end; default $GMUX_DEVICE, else cuda where NVIDIA's driver has a device, else soft" },
     { .id = OPTION_VERSION, .letter = 'v', .name = "version", .help = "Print the version and exit" },
     { .id = OPTION_HELP, .letter = 'h', .name = "help", .help = "Print this help and exit" },
     { .id = OPTION_DUMP_OPTIONS,
@@ -127,5 +127,7 @@ int main(int argc, char **argv)
     }
     if (walk.index != argc || (control >= 0) == (single >= 0))
         return usage(stderr, 2);
-    return serve(control, single, device && *device ? device : DEFAULT_DEVICE);
+    if (!device || !*device)
+        device = srv_keeper_cuda_present() ? "cuda" : "soft";
+    return serve(control, single, device);
 }
