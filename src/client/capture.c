@@ -198,13 +198,14 @@ int rt_capture_end(struct rt_stream *st, struct rt_graph **out)
     if (!sc)
         return CUDA_ERROR_ILLEGAL_STATE;
     struct rt_capture *c = sc->capture;
-    if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != this_thread())
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    if (c->origin != st) {
+    bool stranger = c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != this_thread();
+    if (!stranger && c->origin != st) {
         c->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    if (c->invalidated)
+    if (stranger) /* ends it all the same */
+        r = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    else if (c->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (!joined(c, sc))
         r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -309,12 +310,21 @@ static int spoil(struct rt_stream *st, int result)
     return result;
 }
 
-int rt_capture_refuse(struct rt_stream *st)
+int rt_capture_failed(struct rt_stream *st, int result)
 {
+    if (!rt_stream_captures(st))
+        return result;
     rt_graph_lock();
-    int r = spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    int r = spoil(st, result);
     rt_graph_unlock();
     return r;
+}
+
+int rt_capture_refuse(struct rt_stream *st)
+{
+    int r = rt_capture_failed(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                                      : r; /* if spoilt, too */
 }
 
 int rt_capture_event_used(CUevent event)
@@ -339,11 +349,9 @@ void rt_capture_stream_ends(struct rt_stream *st)
     rt_graph_lock();
     struct rt_stream_capture *sc = part_of(st);
     if (sc && sc != &implicit) {
-        struct rt_capture *c = sc->capture;
-        c->invalidated = true;
-        if (c->origin == st) /* nobody can end it any more */
-            capture_free(c, false);
-        else
+        if (sc->capture->origin == st) /* nobody can end it any more */
+            capture_free(sc->capture, false);
+        else /* it may have been joined: the end will tell */
             detach(sc);
     }
     atomic_store_explicit(&st->capture, NULL, memory_order_relaxed);
@@ -521,7 +529,7 @@ int rt_capture_wait(struct rt_stream *st, CUevent event, bool external)
     else if (sc && sc->capture->invalidated)
         r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (external)
-        r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event) : CUDA_ERROR_INVALID_VALUE;
+        r = sc ? rt_params_event(&p, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event) : CUDA_ERROR_ILLEGAL_STATE;
     else if (ec)
         r = join(st, sc, ec);
     else

@@ -60,6 +60,8 @@ static inline int rt_capture_unsafe(void)
 }
 /* An operation that has no place in a graph meets a stream that captures: the capture is spoilt. */
 GM_COLD int rt_capture_refuse(struct rt_stream *st);
+/* An operation was refused with `result`: if the stream captures, that spoils the capture. The error to report. */
+GM_COLD int rt_capture_failed(struct rt_stream *st, int result);
 /* What a synchronous call on `st` begins with. */
 static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
 {
@@ -71,7 +73,7 @@ static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
 int rt_capture_context_used(struct rt_context *c);
 /* An event that was recorded in a capture is asked about: CUDA_ERROR_CAPTURED_EVENT, or CUDA_SUCCESS if it is none. */
 int rt_capture_event_used(CUevent event);
-/* The stream goes away. */
+/* The stream goes away: a capture that began in it does, too; one that it joined goes on without it. */
 void rt_capture_stream_ends(struct rt_stream *st);
 
 /* --- calls that become nodes. CUresult; all take the graph lock ------------------------------------------------------ */

@@ -123,7 +123,7 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     r = rt_copy_locate(b, &b->dst, &dst);
     r = r ? r : rt_copy_locate(b, &b->src, &src);
     if (r)
-        return r;
+        return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_copy(st, b);
     bool in_window = dst.in_window && src.in_window;

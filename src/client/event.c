@@ -314,7 +314,7 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
         return CUDA_ERROR_INVALID_HANDLE;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
-    return flags ? CUDA_ERROR_INVALID_VALUE : record(e, st);
+    return flags ? CUDA_ERROR_ILLEGAL_STATE : record(e, st);
 }
 
 CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)

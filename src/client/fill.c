@@ -36,9 +36,11 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
     int r = rt_enter(&c);
     r = r ? r : rt_stream_resolve(c, stream, &st);
     r = r ? r : rt_capture_check(st, synchronous);
-    r = r ? r : rt_fill_prepare(f, &record, &range);
-    if (r || record.width == 0)
+    if (r)
         return r;
+    r = rt_fill_prepare(f, &record, &range);
+    if (r || record.width == 0)
+        return r ? rt_capture_failed(st, r) : r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_fill(st, f);
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);

@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "client/capture.h"
 #include "client/event.h"
 #include "client/graph_memory.h"
 #include "client/hostfunc.h"
@@ -192,19 +191,10 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struc
     }
 }
 
-static int launch_into_capture(const struct rt_exec_body *b, struct rt_stream *st)
-{
-    struct rt_params p;
-    int r = rt_params_child(&p, b->graph);
-    return r ? r : rt_capture_add_locked(st, &p);
-}
-
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
 {
     struct rt_exec_body *b = e->body;
     struct lanes lanes;
-    if (GM_UNLIKELY(rt_stream_captures(st)))
-        return launch_into_capture(b, st);
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(e);
     r = r ? r : rt_resume();
@@ -368,8 +358,7 @@ int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_grap
     CUgraphExecUpdateResultInfo why;
     if (n->params.type != CU_GRAPH_NODE_TYPE_GRAPH)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = update(e->body, n->params.child, from, &why);
-    return r == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE ? CUDA_ERROR_INVALID_VALUE : r;
+    return update(e->body, n->params.child, from, &why);
 }
 
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why)

@@ -125,8 +125,7 @@ void rt_block_finish(struct rt_exec_body *b);
 int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out);
 /* Its memory goes when what was launched is done. */
 void rt_exec_destroy(struct rt_exec *e);
-/* Puts it into the ring, behind its last launch and what `st` holds. In a stream that captures: adds a child graph.
- * CUresult. */
+/* Puts it into the ring, behind its last launch and what `st` holds, which does not capture. CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
 
 /* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is none. */
@@ -135,7 +134,8 @@ struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);
  * of another kind. */
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params);
 int rt_exec_enable(struct rt_exec *e, struct rt_node *n, bool enabled);
-/* A child graph node: its nodes are to do what those of `from` do. CUDA_ERROR_INVALID_VALUE: they differ in more. */
+/* A child graph node: its nodes are to do what those of `from` do. CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: they differ in
+ * more. */
 int rt_exec_set_child(struct rt_exec *e, struct rt_node *n, const struct rt_graph *from);
 /* All nodes are to do what those of `from` do. CUresult: CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE with the reason. */
 int rt_exec_update(struct rt_exec *e, const struct rt_graph *from, CUgraphExecUpdateResultInfo *why);

@@ -106,6 +106,8 @@ CUresult rt_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_refuse(st);
     rt_graph_lock();
     struct rt_exec *e = rt_exec_find(hGraph);
     r = e ? rt_exec_launch(e, st) : CUDA_ERROR_INVALID_VALUE;

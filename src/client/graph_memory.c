@@ -15,6 +15,7 @@ struct rt_graph_memory {
     uint64_t address, size;
     unsigned references; /* nodes, and the program's while it is allocated */
     bool live;
+    bool used;       /* by a launch since the program last trimmed */
     uint32_t number; /* the program's last free */
     uint64_t seq;
 };
@@ -23,6 +24,17 @@ _Atomic unsigned rt_graph_memories;
 
 static struct gm_list all = { &all, &all };
 static uint64_t used, used_high, reserved, reserved_high; /* bytes */
+
+/* NVIDIA's driver takes memory for graphs in units of this size, and counts those. */
+#define UNIT (32u << 20)
+
+static void set_used(struct rt_graph_memory *m, bool is_used)
+{
+    if (m->used != is_used)
+        used = is_used ? used + m->size : used - m->size;
+    m->used = is_used;
+    used_high = GM_MAX(used, used_high);
+}
 
 int rt_graph_memory_create(struct rt_context *c, uint64_t size, struct rt_graph_memory **out)
 {
@@ -69,6 +81,7 @@ void rt_graph_memory_unref(struct rt_graph_memory *m)
     gm_list_remove(&m->link);
     atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
     reserved -= m->size;
+    set_used(m, false);
     if (rt_memory_remove(m->address, 1u << RT_MEMORY_GRAPH, &range))
         rt_memory_free_later(m->address, m->number, m->seq);
     free(m);
@@ -97,8 +110,8 @@ void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live)
     if (m->live == live)
         return;
     m->live = live;
-    used = live ? used + m->size : used - m->size;
-    used_high = GM_MAX(used, used_high);
+    if (live)
+        set_used(m, true);
     if (live)
         m->references++;
     else
@@ -132,10 +145,18 @@ static int check_device(CUdevice device)
     return device >= 0 && (unsigned)device < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Nothing is kept that no node names. */
+/* Nothing is kept that no node names; what one names stays, but does not count as used until its next launch. */
 CUresult rt_cuDeviceGraphMemTrim(CUdevice device)
 {
-    return check_device(device);
+    int r = check_device(device);
+    if (r)
+        return r;
+    rt_graph_lock();
+    gm_list_for_each (m, &all, struct rt_graph_memory, link)
+        if (!m->live)
+            set_used(m, false);
+    rt_graph_unlock();
+    return CUDA_SUCCESS;
 }
 
 CUresult rt_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
@@ -146,11 +167,12 @@ CUresult rt_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
     if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
-    *(cuuint64_t *)value = attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? used
-                           : attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? used_high
-                           : attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? reserved
-                                                                            : reserved_high;
+    uint64_t bytes = attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? used
+                     : attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? used_high
+                     : attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? reserved
+                                                                      : reserved_high;
     rt_graph_unlock();
+    *(cuuint64_t *)value = (bytes + UNIT - 1) / UNIT * UNIT;
     return CUDA_SUCCESS;
 }
 

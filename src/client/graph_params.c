@@ -84,7 +84,7 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     const void *handle = from->func ? (const void *)from->func : (const void *)from->kern;
     struct rt_function *f = rt_function_find(handle);
     if (!f)
-        return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     if (from->ctx && !rt_context_find(from->ctx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
     l.record.grid_x = from->gridDimX;

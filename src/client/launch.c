@@ -146,7 +146,7 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_launch_prepare(l, f, params, extra);
     if (GM_UNLIKELY(r))
-        return r;
+        return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
     return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);

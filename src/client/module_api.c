@@ -7,6 +7,7 @@
 #include "client/attach.h"
 #include "client/gen/api.h"
 #include "client/module.h"
+#include "fatbin/fatbin.h"
 
 struct rt_table rt_libraries = RT_TABLE(RT_KIND_LIBRARY, struct rt_library);
 
@@ -42,8 +43,16 @@ CUresult rt_cuModuleLoadData(CUmodule *module, const void *image)
     return rt_cuModuleLoadDataEx(module, image, 0, NULL, NULL);
 }
 
+/* The fat binary itself, not what nvcc wraps it in for the runtime. */
 CUresult rt_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)
 {
+    const uint32_t wrapper = FB_WRAPPER_MAGIC;
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (fatCubin && strncmp(fatCubin, (const char *)&wrapper, sizeof(wrapper)) == 0)
+        return CUDA_ERROR_INVALID_IMAGE;
     return rt_cuModuleLoadDataEx(module, fatCubin, 0, NULL, NULL);
 }
 

@@ -210,7 +210,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
         return rt_capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
     if (Flags) /* external to what? */
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_ILLEGAL_STATE;
     bool foreign = false;
     r = rt_event_wait_foreign(hEvent, st, &foreign);
     if (r || foreign)

@@ -122,6 +122,7 @@ static void everything(void)
     OK(cuMemAlloc(&p, 16));
     OK(cuMemAlloc(&q, 16));
     OK(cuMemsetD32(p, 7, 4));
+    OK(cuCtxSynchronize());
     begin(s);
     EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     OK(cuMemcpyHtoDAsync(p, in, sizeof(in), s));
@@ -276,7 +277,7 @@ static void refused(void)
     OK(cuMemAlloc(&p, 16));
     begin(s);
     IS(cuStreamSynchronize(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    IS(cuStreamQuery(s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    IS(cuStreamQuery(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED); /* whether spoilt or not */
     IS(cuMemsetD32Async(p, 0, 1, s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     end_spoilt(s);
     begin(s);
@@ -427,9 +428,9 @@ static void other_thread_ends(void)
     struct other o = { .stream = s };
     begin(s);
     in_thread(end_elsewhere, &o);
-    IS(o.end, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-    OK(cuStreamEndCapture(s, &g));
-    OK(cuGraphDestroy(g));
+    IS(o.end, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); /* but it has ended */
+    EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
+    IS(cuStreamEndCapture(s, &g), CUDA_ERROR_ILLEGAL_STATE);
     begin_mode(s, CU_STREAM_CAPTURE_MODE_RELAXED);
     in_thread(end_elsewhere, &o);
     IS(o.end, CUDA_SUCCESS);
@@ -510,6 +511,7 @@ static void external_events(void)
     _Atomic int go = 0;
     OK(cuMemAlloc(&p, 16));
     OK(cuMemsetD32(p, 0, 4));
+    OK(cuCtxSynchronize());
     begin(s);
     OK(cuStreamWaitEvent(s, in, CU_EVENT_WAIT_EXTERNAL));
     OK(cuMemsetD32Async(p, 6, 1, s));
@@ -524,8 +526,8 @@ static void external_events(void)
     go = 1;
     OK(cuEventSynchronize(out));
     EQ(read_word(p), 6);
-    IS(cuStreamWaitEvent(s, in, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_INVALID_VALUE);
-    IS(cuEventRecordWithFlags(out, s, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuStreamWaitEvent(s, in, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
+    IS(cuEventRecordWithFlags(out, s, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
     OK(cuGraphExecDestroy(x));
     OK(cuGraphDestroy(g));
     OK(cuEventDestroy(in));
@@ -535,33 +537,36 @@ static void external_events(void)
     OK(cuMemFree(p));
 }
 
-/* A graph launched into a capture becomes a child graph. */
+/* A graph is not launched into a capture. What does the same is a child graph in the graph that is being made. */
 static void graph_in_capture(void)
 {
     CUstream s = make_stream();
     CUgraph inner, outer;
     CUgraphExec e;
     CUgraphNode node;
-    CUgraphNodeType type;
+    CUstreamCaptureStatus status;
     CUdeviceptr p;
-    size_t count = 1;
     OK(cuMemAlloc(&p, 16));
+    OK(cuMemsetD32(p, 0, 4));
+    OK(cuCtxSynchronize());
     begin(s);
     OK(cuMemsetD32Async(p, 8, 1, s));
     OK(cuStreamEndCapture(s, &inner));
     OK(cuGraphInstantiateWithFlags(&e, inner, 0));
-    OK(cuMemsetD32(p, 0, 1));
     begin(s);
-    OK(cuGraphLaunch(e, s));
+    IS(cuGraphLaunch(e, s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    end_spoilt(s);
+    begin(s);
+    OK(cuStreamGetCaptureInfo(s, &status, NULL, &outer, NULL, NULL, NULL));
+    OK(cuGraphAddChildGraphNode(&node, outer, NULL, 0, inner));
+    OK(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    OK(cuMemcpyDtoDAsync(p + 4, p, 4, s));
     OK(cuStreamEndCapture(s, &outer));
-    OK(cuGraphGetNodes(outer, &node, &count));
-    OK(cuGraphNodeGetType(node, &type));
-    EQ(type, CU_GRAPH_NODE_TYPE_GRAPH);
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(inner));
     EQ(read_word(p), 0);
     run(outer, s);
-    EQ(read_word(p), 8);
+    EQ(read_word(p + 4), 8);
     OK(cuGraphDestroy(outer));
     destroy(s);
     OK(cuMemFree(p));
@@ -590,10 +595,61 @@ static void memory(void)
     OK(cuMemFree(q));
 }
 
-/* A stream is destroyed in the middle: its capture ends, or is spoilt. */
-static void destroyed_streams(void)
+/* A stream that was forked into a capture is destroyed before it ends: no harm if it has been joined. */
+static void destroyed_forks(void)
 {
     CUstream s = make_stream(), t = make_stream();
+    CUevent e = make_event(), f = make_event();
+    CUgraph g;
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 16));
+    OK(cuMemsetD32(p, 0, 4));
+    OK(cuCtxSynchronize());
+    begin(s);
+    OK(cuMemsetD32Async(p, 1, 1, s));
+    OK(cuEventRecord(e, s));
+    OK(cuStreamWaitEvent(t, e, 0));
+    OK(cuMemcpyDtoDAsync(p + 4, p, 4, t));
+    OK(cuEventRecord(f, t));
+    OK(cuStreamWaitEvent(s, f, 0));
+    destroy(t);
+    EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuMemcpyDtoDAsync(p + 8, p + 4, 4, s));
+    OK(cuStreamEndCapture(s, &g));
+    EQ(nodes_in(g), 3);
+    run(g, s);
+    EQ(read_word(p + 8), 1);
+    OK(cuGraphDestroy(g));
+    OK(cuEventDestroy(e));
+    OK(cuEventDestroy(f));
+    destroy(s);
+    OK(cuMemFree(p));
+}
+
+static void destroyed_unjoined_fork(void)
+{
+    CUstream s = make_stream(), t = make_stream();
+    CUevent e = make_event();
+    CUgraph g;
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, 16));
+    begin(s);
+    OK(cuEventRecord(e, s));
+    OK(cuStreamWaitEvent(t, e, 0));
+    OK(cuMemsetD32Async(p, 1, 1, t));
+    destroy(t);
+    IS(cuStreamEndCapture(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    TRUE(g == NULL);
+    EQ(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cuEventDestroy(e));
+    destroy(s);
+    OK(cuMemFree(p));
+}
+
+/* A capture ends with the stream that it began in. */
+static void destroyed_streams(void)
+{
+    CUstream s = make_stream();
     CUevent e = make_event();
     CUdeviceptr p;
     if (tap_genuine())
@@ -601,10 +657,6 @@ static void destroyed_streams(void)
     OK(cuMemAlloc(&p, 16));
     begin(s);
     OK(cuEventRecord(e, s));
-    OK(cuStreamWaitEvent(t, e, 0));
-    destroy(t);
-    end_spoilt(s);
-    begin(s);
     OK(cuMemsetD32Async(p, 1, 1, s));
     destroy(s);
     OK(cuCtxSynchronize()); /* nothing captures any more */
@@ -637,19 +689,16 @@ static void destroyed_nodes(void)
     destroy(s);
 }
 
-/* Wrong calls on a stream that captures fail without spoiling anything. */
+/* A call that fails on a stream that captures spoils the capture. */
 static void bad_calls(void)
 {
     CUstream s = make_stream();
-    CUgraph g;
     CUdeviceptr p;
     OK(cuMemAlloc(&p, 16));
     begin(s);
     IS(cuLaunchKernel(tap_function("nothing"), 0, 1, 1, 1, 1, 1, 0, s, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
-    OK(cuMemsetD32Async(p, 1, 1, s));
-    OK(cuStreamEndCapture(s, &g));
-    EQ(nodes_in(g), 1);
-    OK(cuGraphDestroy(g));
+    IS(cuMemsetD32Async(p, 1, 1, s), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    end_spoilt(s);
     OK(cuMemFree(p));
     destroy(s);
 }
@@ -680,6 +729,8 @@ int main(void)
         TEST(external_events),
         TEST(graph_in_capture),
         TEST(memory),
+        TEST(destroyed_forks),
+        TEST(destroyed_unjoined_fork),
         TEST(destroyed_streams),
         TEST(destroyed_nodes),
         TEST(bad_calls),

@@ -100,6 +100,7 @@ static void chain(void)
     OK(cuGraphDestroy(g)); /* the executable one has all it needs */
     for (int i = 0; i < 3; i++) {
         OK(cuMemsetD32(p, 77, 1));
+        OK(cuCtxSynchronize()); /* the graph's stream does not wait for it */
         run(e);
         EQ(read_word(p), tap_computes() ? 37 : 5);
     }
@@ -350,7 +351,8 @@ static void destroyed_running(void)
     OK(cuGraphLaunch(e, stream));
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(g));
-    IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    if (!tap_genuine()) /* which may wait for what runs */
+        IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
     go = 1;
     OK(cuStreamSynchronize(stream));
     EQ(memcmp(in, out, sizeof(in)), 0);
@@ -434,7 +436,7 @@ static void child_graphs(void)
     run(e);
     EQ(read_word(p), tap_computes() ? 1014 : 1000);
     OK(cuGraphDestroyNode(changed_fill));
-    IS(cuGraphExecChildGraphNodeSetParams(e, child, changed), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphExecChildGraphNodeSetParams(e, child, changed), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(changed));
     OK(cuGraphDestroy(inner));
@@ -609,7 +611,7 @@ static void bad_params(void)
     IS(cuGraphAddKernelNode(&n, g, NULL, 0, &k), CUDA_ERROR_INVALID_VALUE);
     k = add_to_params(params);
     k.func = NULL;
-    IS(cuGraphAddKernelNode(&n, g, NULL, 0, &k), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphAddKernelNode(&n, g, NULL, 0, &k), CUDA_ERROR_INVALID_HANDLE);
     CUDA_MEMSET_NODE_PARAMS f = { .dst = p, .elementSize = 3, .width = 1, .height = 1 };
     IS(cuGraphAddMemsetNode(&n, g, NULL, 0, &f, c), CUDA_ERROR_INVALID_VALUE);
     IS(cuGraphAddKernelNode(&n, g, NULL, 0, NULL), CUDA_ERROR_INVALID_VALUE);
@@ -886,6 +888,9 @@ static void memory_nodes(void)
     run(e);
     run(e);
     EQ(read_word(q), 21);
+    OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    EQ(used, 32 << 20); /* still the graph's, though it is not allocated; counted in units of that size */
+    OK(cuDeviceGraphMemTrim(0));
     OK(cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
     EQ(used, 0);
     OK(cuGraphExecDestroy(e));

@@ -219,7 +219,8 @@ static void fat_binaries(void)
         OK(cuModuleGetFunction(&f, m, "plain"));
         run_plain(f);
         OK(cuModuleUnload(m));
-        OK(cuModuleLoadFatBinary(&m, &wrapper));
+        IS(cuModuleLoadFatBinary(&m, &wrapper), CUDA_ERROR_INVALID_IMAGE);
+        OK(cuModuleLoadFatBinary(&m, images[i]));
         OK(cuModuleGetFunction(&f, m, "plain"));
         OK(cuModuleUnload(m));
         OK(cuLibraryLoadData(&l, &wrapper, NULL, NULL, 0, NULL, NULL, 0));
