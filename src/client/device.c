@@ -301,8 +301,7 @@ CUresult rt_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
         return r;
     if (Flags)
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_context *peer = rt_context_find(peerContext, true);
-    return !peer || peer == c ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    return rt_context_find(peerContext, true) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult rt_cuCtxDisablePeerAccess(CUcontext peerContext)

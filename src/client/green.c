@@ -44,7 +44,7 @@ CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
     int r = ready();
     if (r)
         return r;
-    if (!rt_context_find(hCtx ? hCtx : rt_stack_top(), true))
+    if (!rt_context_find(hCtx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
     return describe(resource, type);
 }

@@ -121,7 +121,7 @@ static void peers(void)
     CUcontext here;
     int value;
     OK(cuCtxGetCurrent(&here));
-    IS(cuCtxEnablePeerAccess(here, 0), CUDA_ERROR_INVALID_CONTEXT);
+    IS(cuCtxEnablePeerAccess(here, 0), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
     IS(cuCtxEnablePeerAccess(here, 1), CUDA_ERROR_INVALID_VALUE);
     TRUE(cuCtxDisablePeerAccess(here) != CUDA_SUCCESS);
     IS(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0), CUDA_ERROR_INVALID_DEVICE);

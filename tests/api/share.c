@@ -40,13 +40,16 @@ static void numbers_agree(void)
 {
     CUdevResource device, context, other;
     CUexecAffinityParam affinity;
+    CUcontext current;
     CUgreenCtx green = (CUgreenCtx)&device;
     int count, supported = 9;
     OK(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
     OK(cuDeviceGetDevResource(0, &device, CU_DEV_RESOURCE_TYPE_SM));
     EQ(device.type, CU_DEV_RESOURCE_TYPE_SM);
     EQ(device.sm.smCount, count);
-    OK(cuCtxGetDevResource(NULL, &context, CU_DEV_RESOURCE_TYPE_SM));
+    OK(cuCtxGetCurrent(&current));
+    IS(cuCtxGetDevResource(NULL, &context, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_CONTEXT);
+    OK(cuCtxGetDevResource(current, &context, CU_DEV_RESOURCE_TYPE_SM));
     EQ(context.sm.smCount, count);
     IS(cuDeviceGetDevResource(0, &other, CU_DEV_RESOURCE_TYPE_INVALID), CUDA_ERROR_INVALID_RESOURCE_TYPE);
     IS(cuDeviceGetDevResource(0, NULL, CU_DEV_RESOURCE_TYPE_SM), CUDA_ERROR_INVALID_VALUE);

@@ -11,6 +11,7 @@ import program  # noqa: E402
 
 MIB = 1 << 20
 torch = program.start()
+torch.cuda.empty_cache()  # a pool could serve the first of what follows from what start() left in it
 free, total = torch.cuda.mem_get_info()
 results = {"total": total, "free_below_total": 0 < free <= total, "backend": torch.cuda.get_allocator_backend()}
 
