@@ -16,7 +16,6 @@
 #include "server/keeper.h"
 #include "server/server.h"
 
-
 static struct gm_log_topic topic = GM_LOG_TOPIC("server");
 
 enum { OPTION_CONTROL = 1, OPTION_PRIVATE, OPTION_DEVICE, OPTION_VERSION, OPTION_HELP, OPTION_DUMP_OPTIONS };
