@@ -110,7 +110,7 @@ class Bench:
 
     def rounds(self, row, count, *calls):
         """`calls`: (column, function of a way)."""
-        for _ in range(count):
+        for _ in range(min(count, self.args.rounds)):
             for column, call in calls:
                 self.sample(row, column, call)
 
@@ -390,6 +390,7 @@ def main():
     p.add_argument("--device", default="cuda")
     p.add_argument("--clients", type=int, default=300, help="where the count of clients at once stops")
     p.add_argument("--torch-steps", type=int, default=3000)
+    p.add_argument("--rounds", type=int, default=99, help="of each row at most; a quick look")
     args = p.parse_args()
     begin = time.monotonic()
     chosen = args.rows.split(",") if args.rows else list(ROWS)

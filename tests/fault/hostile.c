@@ -208,6 +208,36 @@ static void records_out_of_order(void)
     stamp.event = TP_EVENTS;
     expect_failure("stamp of no event", 1, WIRE_OP_STAMP, &stamp, sizeof(stamp), 0, 0);
     expect_failure("launch of no module", 400, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
+    launch.attributes = 1;
+    expect_failure("attributes that are not there", 1, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
+    launch.attributes = UINT32_MAX;
+    expect_failure("attributes without end", 1, WIRE_OP_LAUNCH, &launch, sizeof(launch), 0, 0);
+    struct wire_rec_call call = { .number = 2, .function = WIRE_CALL_FUNCTION_FIND };
+    expect_failure("a call too early", 1, WIRE_OP_CALL, &call, sizeof(call), 0, 0);
+    call.number = UINT64_MAX;
+    expect_failure("the last call of all", 1, WIRE_OP_CALL, &call, sizeof(call), 0, 0);
+    check_neighbour();
+}
+
+/* Calls that are well formed and ask for nonsense get an answer, and the client goes on. */
+static void nonsense_calls(void)
+{
+    static struct raw_client c;
+    open_client(&c);
+    for (uint64_t n = 1; n <= 200; n++) {
+        struct {
+            struct wire_rec_call record;
+            uint32_t args[16];
+        } r = { .record = {
+                    .number = n, .function = n % 3 ? (uint32_t)n % 64 : next(), .module = n % 5 ? 0 : next() } };
+        for (unsigned i = 0; i < 16; i++)
+            r.args[i] = next();
+        raw_post(&c, 0, WIRE_OP_CALL, &r, sizeof(r.record) + (n % 17) * 4, NULL, 0);
+        RAW_CHECK(tp_word_wait(&c.shared.control->replied, n, &(struct tp_wait_policy) { .slice_ms = 100 }) == 0);
+        RAW_CHECK(c.shared.reply->result != 0 && c.shared.reply->size == 0);
+    }
+    RAW_CHECK(atomic_load(&c.shared.control->error) == 0);
+    raw_client_close(&c);
     check_neighbour();
 }
 
@@ -375,6 +405,7 @@ int main(void)
     random_ring();
     random_records();
     records_out_of_order();
+    nonsense_calls();
     fiddled_flags();
     bad_images();
     changed_header();
