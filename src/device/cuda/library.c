@@ -118,6 +118,13 @@ int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t ki
     return r;
 }
 
+void cuda_library_keep(struct dev *d, struct cuda_library *l)
+{
+    pthread_mutex_lock(&d->libraries_lock);
+    l->users++;
+    pthread_mutex_unlock(&d->libraries_lock);
+}
+
 void cuda_library_close(struct dev *d, struct cuda_library *l)
 {
     if (!l)
@@ -184,9 +191,9 @@ int cuda_library_own(struct dev_module *m)
     if (r == GM_CUDA_SUCCESS) {
         for (uint32_t i = 0; i < m->functions_count; i++)
             m->functions[i] = found[i];
-        m->former = l; /* launches that wait name its kernels */
         m->library = own;
         m->handle = own->handle;
+        cuda_library_close(d, l); /* launches that wait keep it */
     } else {
         cuda_library_close(d, own);
     }

@@ -4,7 +4,7 @@
  * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
  * a limit only grows, and anything else gives the client a library of its own first.
  *
- * Threads: open and close on the main thread; own on the client's thread, while the module cannot go.
+ * Threads: open on the main thread; own on the client's thread, while the module cannot go; keep and close on any.
  */
 #ifndef GMUX_DEVICE_CUDA_LIBRARY_H
 #define GMUX_DEVICE_CUDA_LIBRARY_H
@@ -27,6 +27,8 @@ struct cuda_library {
  * driver gave it. */
 int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
                       char **log);
+/* One user more: a launch that waits outlives its module. */
+void cuda_library_keep(struct dev *d, struct cuda_library *l);
 /* NULL is accepted. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 

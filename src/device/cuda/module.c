@@ -63,7 +63,6 @@ void cuda_module_unload(struct dev_module *m)
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
     cuda_library_close(c->dev, m->library);
-    cuda_library_close(c->dev, m->former);
     free(m->listed);
     free(m->functions);
     free(m->globals);

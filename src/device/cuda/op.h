@@ -19,6 +19,7 @@ enum cuda_op_kind {
 };
 
 struct cuda_op_launch {
+    struct cuda_library *library; /* where the kernel is; kept while the op is held */
     CUkernel kernel;
     CUfunction loaded; /* the kernel in the primary context */
     uint32_t grid[3];

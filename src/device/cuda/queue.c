@@ -101,6 +101,8 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         kept->bytes = kept + 1;
         if (size)
             memcpy(kept + 1, bytes, size);
+        if (op->kind == CUDA_OP_LAUNCH)
+            cuda_library_keep(q->client->dev, op->u.launch.library);
         gm_list_append(&q->held, &kept->link);
         if (gm_list_empty(&q->holding))
             gm_list_append(&q->client->holding, &q->holding);
@@ -108,6 +110,13 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
     atomic_fetch_add_explicit(&q->client->submitted, op->seq - q->accepted, memory_order_relaxed);
     q->accepted = op->seq;
     return GM_CUDA_SUCCESS;
+}
+
+static void release(struct dev_queue *q, struct cuda_op *op)
+{
+    if (op->kind == CUDA_OP_LAUNCH)
+        cuda_library_close(q->client->dev, op->u.launch.library);
+    free(op);
 }
 
 /* Submits what it can of a queue's held operations. True if there was any. */
@@ -120,7 +129,7 @@ static bool advance(struct dev_queue *q)
             return any;
         gm_list_remove(&op->link);
         submit(q, op);
-        free(op);
+        release(q, op);
         any = true;
     }
     gm_list_remove(&q->holding);
@@ -162,7 +171,7 @@ void cuda_queue_drop(struct dev_queue *q)
 {
     gm_list_for_each_safe (op, &q->held, struct cuda_op, link) {
         gm_list_remove(&op->link);
-        free(op);
+        release(q, op);
     }
     gm_list_remove(&q->holding);
 }
@@ -231,7 +240,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     cuda_function_dynamic(q->client->dev, f, l->shared_bytes);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
-                          .u.launch = { .kernel = f->handle,
+                          .u.launch = { .library = l->module->library,
+                                        .kernel = f->handle,
                                         .loaded = f->loaded,
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },

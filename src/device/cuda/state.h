@@ -140,7 +140,6 @@ struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
     struct cuda_library *library; /* library.h */
-    struct cuda_library *former;  /* shared, until the client wanted to change something; or NULL */
     CUlibrary handle;             /* of the library */
     CUkernel *listed;             /* all kernels, once the client has asked for a list */
     uint32_t listed_count;

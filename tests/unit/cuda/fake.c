@@ -374,6 +374,16 @@ void cuda_die(struct dev *d, CUresult r)
     abort();
 }
 
+void cuda_library_keep(struct dev *d, struct cuda_library *l)
+{
+    l->users++;
+}
+
+void cuda_library_close(struct dev *d, struct cuda_library *l)
+{
+    l->users--;
+}
+
 void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes)
 {
 }

@@ -145,6 +145,8 @@ Test(library, of_its_own, .init = setup)
     for (int i = 0; i < 2; i++) {
         struct cuda_library *l = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
         f[i] = (struct cuda_function) { .handle = (CUkernel)(void *)l->handle };
+        if (i == 0)
+            cuda_library_keep(&device, l); /* a launch of the first client's waits */
         m[i] = (struct dev_module) {
             .client = &client, .library = l, .handle = l->handle, .functions = &f[i], .functions_count = 1
         };
@@ -164,9 +166,11 @@ Test(library, of_its_own, .init = setup)
     cr_assert_eq(cuda_library_own(&m[0]), 0);
     cr_assert_eq(loads, 2, "once");
     cr_assert_eq(m[1].handle, m[1].library->handle);
-    cuda_library_close(&device, m[1].library);
-    cr_assert_eq(unloads, 0, "launches that wait may name it");
-    cuda_library_close(&device, m[0].former);
+    struct cuda_library *shared = m[1].library;
+    cuda_library_close(&device, shared);
+    cr_assert_eq(unloads, 0, "a launch that waits keeps it");
+    cuda_library_close(&device, shared);
+    cr_assert_eq(unloads, 1);
     cuda_library_close(&device, m[0].library);
     cr_assert_eq(unloads, 2);
 }
