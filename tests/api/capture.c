@@ -595,6 +595,48 @@ static void memory(void)
     OK(cuMemFree(q));
 }
 
+/* As CUDA's samples do it: two streams share memory that they allocate and free, and the events go early, too. */
+static void memory_of_two_streams(void)
+{
+    static uint32_t in[256], first[256], second[256];
+    CUstream s = make_stream(), t = make_stream();
+    CUevent copied = make_event(), used = make_event(), released = make_event();
+    CUgraph g;
+    CUdeviceptr p, q;
+    for (uint32_t i = 0; i < COUNT(in); i++)
+        in[i] = i * i;
+    begin_mode(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemAllocAsync(&p, sizeof(in), s));
+    OK(cuMemcpyHtoDAsync(p, in, sizeof(in), s));
+    OK(cuEventRecord(copied, s));
+    OK(cuStreamWaitEvent(t, copied, 0));
+    OK(cuMemcpyDtoHAsync(first, p, sizeof(in), t));
+    OK(cuMemAllocAsync(&q, sizeof(in), s));
+    OK(cuMemcpyDtoDAsync(q, p, sizeof(in), s));
+    OK(cuEventRecord(used, s));
+    OK(cuMemcpyDtoHAsync(second, q, sizeof(in), s));
+    OK(cuMemFreeAsync(q, s));
+    OK(cuStreamWaitEvent(t, used, 0));
+    OK(cuMemFreeAsync(p, t));
+    OK(cuEventRecord(released, t));
+    OK(cuStreamWaitEvent(s, released, 0));
+    destroy(t);
+    OK(cuEventDestroy(copied));
+    OK(cuEventDestroy(used));
+    OK(cuEventDestroy(released));
+    OK(cuStreamEndCapture(s, &g));
+    EQ(nodes_in(g), 8);
+    for (int i = 0; i < 2; i++) {
+        memset(first, 0, sizeof(first));
+        memset(second, 0, sizeof(second));
+        run(g, s);
+        EQ(memcmp(first, in, sizeof(in)), 0);
+        EQ(memcmp(second, in, sizeof(in)), 0);
+    }
+    OK(cuGraphDestroy(g));
+    destroy(s);
+}
+
 /* A stream that was forked into a capture is destroyed before it ends: no harm if it has been joined. */
 static void destroyed_forks(void)
 {
@@ -729,6 +771,7 @@ int main(void)
         TEST(external_events),
         TEST(graph_in_capture),
         TEST(memory),
+        TEST(memory_of_two_streams),
         TEST(destroyed_forks),
         TEST(destroyed_unjoined_fork),
         TEST(destroyed_streams),

@@ -215,6 +215,7 @@ static void large(void)
         tap_skip("needs kernels");
     OK(cuMemAlloc(&p, 4));
     OK(cuMemsetD32(p, 0, 1));
+    OK(cuCtxSynchronize());
     OK(cuGraphCreate(&g, 0));
     CUgraphNode last = NULL;
     for (int i = 0; i < NODES; i++)
@@ -913,6 +914,34 @@ static void memory_nodes(void)
     OK(cuMemFree(q));
 }
 
+/* One graph allocates, another one frees, and what is between them sees the memory. */
+static void freed_by_another_graph(void)
+{
+    CUgraph g, h;
+    CUgraphNode n;
+    CUdeviceptr p;
+    uint32_t word;
+    OK(cuGraphCreate(&g, 0));
+    n = add_alloc(g, 4096, &p);
+    (void)add_fill(g, &n, 1, p, 24, 4);
+    OK(cuGraphCreate(&h, 0));
+    OK(cuGraphAddMemFreeNode(&n, h, NULL, 0, p));
+    CUgraphExec allocate = make(g), release = make(h);
+    OK(cuGraphDestroy(g));
+    OK(cuGraphDestroy(h));
+    for (int i = 0; i < 3; i++) {
+        word = 0;
+        OK(cuGraphLaunch(allocate, stream));
+        OK(cuMemcpyDtoHAsync(&word, p, 4, stream));
+        OK(cuGraphLaunch(release, stream));
+        OK(cuStreamSynchronize(stream));
+        EQ(word, 24);
+    }
+    OK(cuGraphExecDestroy(allocate));
+    OK(cuGraphExecDestroy(release));
+    OK(cuDeviceGraphMemTrim(0));
+}
+
 /* Made so that a launch frees what the last one left. */
 static void auto_free(void)
 {
@@ -978,6 +1007,7 @@ int main(void)
         TEST(user_objects),
         TEST(drawing),
         TEST(memory_nodes),
+        TEST(freed_by_another_graph),
         TEST(auto_free),
     };
     CUcontext c;
