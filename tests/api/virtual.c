@@ -266,7 +266,7 @@ static void zeroed(void)
 
 static void wrong(void)
 {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle, none;
     CUmemAllocationProp prop = plain;
     CUmemAccessDesc desc = both;
     CUdeviceptr p, q;
@@ -296,10 +296,10 @@ static void wrong(void)
     TRUE(cuMemSetAccess(p, one, &desc, 1) != CUDA_SUCCESS);
     TRUE(cuMemAddressFree(p, one) != CUDA_SUCCESS);
     TRUE(cuMemFree(p) != CUDA_SUCCESS);
-    TRUE(cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)(p + one)) != CUDA_SUCCESS);
-    TRUE(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+    TRUE(cuMemRetainAllocationHandle(&none, (void *)(uintptr_t)(p + one)) != CUDA_SUCCESS);
+    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
          CUDA_SUCCESS);
-    TRUE(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
+    TRUE(cuMemImportFromShareableHandle(&none, (void *)(intptr_t)0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
          CUDA_SUCCESS);
     OK(cuMemUnmap(p, one));
     OK(cuMemRelease(handle));
