@@ -3,7 +3,7 @@
 #include "client/call.h"
 #include "client/gen/api.h"
 #include "client/memory.h"
-#include "client/resume.h"
+#include "client/mortal.h"
 
 #define LEVELS_MAX 32u
 
@@ -71,11 +71,8 @@ static int ask_destroy(uint32_t number)
 /* Charged first, made then. */
 static int make(const struct dev_array_shape *s, uint32_t *number)
 {
-    int r = rt_resume();
-    if (r)
-        return r;
     pthread_mutex_lock(&lock);
-    r = grant(used + dev_array_bytes(s));
+    int r = grant(used + dev_array_bytes(s));
     if (r == CUDA_SUCCESS)
         r = ask_create(s, number);
     if (r == CUDA_SUCCESS)
@@ -250,8 +247,7 @@ CUresult rt_cuArrayDestroy(CUarray hArray)
     struct rt_array *a = rt_array_find(hArray);
     if (!a || a->mipmap) /* a level goes with the whole */
         return CUDA_ERROR_INVALID_HANDLE;
-    r = rt_resume();
-    r = r ? r : rt_session_wait_all(rt_session);
+    r = rt_session_wait_all(rt_session);
     return r ? r : destroy_array(a);
 }
 
@@ -263,8 +259,7 @@ CUresult rt_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
     struct rt_mipmap *m = mipmap_find(hMipmappedArray);
     if (!m)
         return CUDA_ERROR_INVALID_HANDLE;
-    r = rt_resume();
-    r = r ? r : rt_session_wait_all(rt_session);
+    r = rt_session_wait_all(rt_session);
     return r ? r : destroy_mipmap(m);
 }
 

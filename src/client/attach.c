@@ -21,7 +21,6 @@
 #include "client/companion.h"
 #include "client/context.h"
 #include "client/gen/api.h"
-#include "client/resume.h"
 #include "client/session.h"
 #include "device/genuine/genuine.h"
 
@@ -140,7 +139,6 @@ static int open_session(int fd, bool is_private)
     rt_session = s;
     if (s->memory_apart)
         rt_companion_open(s);
-    rt_resumed_generation = rt_session_generation(s);
     if (!registered)
         registered = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
     atomic_store(&rt_state, RT_SESSION);

@@ -6,7 +6,6 @@
 
 #include "client/array.h"
 #include "client/capture.h"
-#include "client/resume.h"
 #include "client/staging.h"
 
 static int check(const struct rt_box *b, const struct rt_side *s)
@@ -65,7 +64,6 @@ int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous
         return CUDA_ERROR_NOT_SUPPORTED;
     int r = place(b, &b->dst, &dst_in_window, &dst);
     r = r ? r : place(b, &b->src, &src_in_window, &src);
-    r = r ? r : rt_resume();
     if (r)
         return r;
     if (dst_in_window && src_in_window) {

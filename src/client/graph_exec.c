@@ -9,7 +9,6 @@
 #include "client/event.h"
 #include "client/graph_memory.h"
 #include "client/hostfunc.h"
-#include "client/resume.h"
 
 struct rt_table rt_execs = RT_TABLE(RT_KIND_EXEC, struct rt_exec);
 static struct gm_list dead = { &dead, &dead };
@@ -197,7 +196,6 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     struct lanes lanes;
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(e);
-    r = r ? r : rt_resume();
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
     r = r ? r : take_lanes(b, st, &lanes);

@@ -9,7 +9,6 @@
 
 #include "client/capture.h"
 #include "client/gen/api.h"
-#include "client/resume.h"
 
 static inline int32_t attribute(CUdevice_attribute a)
 {
@@ -137,9 +136,6 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     if (GM_UNLIKELY(!f))
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_stream_resolve(c, stream, &st);
-    if (GM_UNLIKELY(r))
-        return r;
-    r = rt_resume();
     if (GM_UNLIKELY(r))
         return r;
     if (GM_UNLIKELY(f->context && f->context != st->context))

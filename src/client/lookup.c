@@ -3,8 +3,8 @@
  * asked for, and a program that uses ten of a library's thousand pays for ten.
  *
  * The client numbers what it found, module by module, and launches name a function by that number. An executor that
- * takes over knows the modules from the server, and from here, before the next launch, which function has which number.
- * A variable's value was in the memory of the device's own driver and is lost with the executor (resume.h).
+ * takes over knows the modules from the server, and from session memory which function has which number (transport/names.h).
+ * A variable's value was in the memory of the device's own driver and is lost with the executor (mortal.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,8 @@
 #include "client/call.h"
 #include "client/memory.h"
 #include "client/module.h"
-#include "client/resume.h"
+#include "transport/names.h"
+#include "client/mortal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of calls */
 
@@ -38,7 +39,7 @@ static struct rt_entry *entry_create(const struct wire_function_info *f, const c
     return &e->entry;
 }
 
-/* Tells the device: this function has this number. CUresult; *out may be NULL. */
+/* Tells the device: this function has this number. CUresult. */
 static int find(const struct rt_module *m, uint32_t index, const char *name, struct rt_entry **out)
 {
     struct rt_call c;
@@ -46,7 +47,7 @@ static int find(const struct rt_module *m, uint32_t index, const char *name, str
     rt_call_begin(&c, WIRE_CALL_FUNCTION_FIND, m->number);
     wire_put_call_function_find(&c.args, &(struct wire_call_function_find) { .index = index, .name = name });
     int r = rt_call_run(&c);
-    if (r == CUDA_SUCCESS && out) {
+    if (r == CUDA_SUCCESS) {
         wire_get_function_info(&c.reply, &f);
         *out = c.reply.fatal ? NULL : entry_create(&f, name, index);
         r = *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -76,18 +77,17 @@ static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry 
     if (!grow(&m->found, m->found_count))
         return CUDA_ERROR_OUT_OF_MEMORY;
     int r = find(m, m->found_count, name, out);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
+        (void)tp_names_add(&rt_session->shared, m->number, m->found_count, name); /* full: lost with the executor */
         m->found[m->found_count++] = *out;
+    }
     return r;
 }
 
 int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out)
 {
-    int r = rt_resume();
-    if (r)
-        return r;
     pthread_mutex_lock(&lock);
-    r = lookup_locked(m, name, out);
+    int r = lookup_locked(m, name, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -209,11 +209,8 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
 
 int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
 {
-    int r = rt_resume();
-    if (r)
-        return r;
     pthread_mutex_lock(&lock);
-    r = variable_locked(m, name, managed, out);
+    int r = variable_locked(m, name, managed, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -236,21 +233,4 @@ void rt_lookup_finish(struct rt_module *m)
     }
     free(m->found);
     free(m->found_variables);
-}
-
-static void resume_module(struct rt_object *o, void *arg)
-{
-    struct rt_module *m = (struct rt_module *)(void *)o;
-    int *r = arg;
-    for (uint32_t i = 0; i < m->found_count && *r == CUDA_SUCCESS; i++)
-        *r = find(m, i, m->found[i]->name, NULL);
-}
-
-int rt_lookup_replay(void)
-{
-    int r = CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
-    rt_table_each(&rt_modules, resume_module, &r);
-    pthread_mutex_unlock(&lock);
-    return r;
 }

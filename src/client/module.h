@@ -137,8 +137,6 @@ int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute at
 int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
 /* The module ends: functions, variables, memory. */
 void rt_lookup_finish(struct rt_module *m);
-/* Tells an executor that has taken over which functions were found. CUresult. */
-int rt_lookup_replay(void);
 
 static inline struct rt_function *rt_function_find(const void *handle)
 {

@@ -19,7 +19,7 @@
 
 #define WINDOW_TRIES 8
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
-#define YIELD_NS     ((uint32_t)GM_NS_PER_MS) /* on a GPU, whose completion nobody can wake us for at once */
+#define YIELD_NS     (5 * (uint32_t)GM_NS_PER_MS) /* on a GPU, whose completion nobody can wake us for at once */
 #define SLICE_MS     50u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("session");

@@ -6,7 +6,7 @@
 #include "client/call.h"
 #include "client/gen/api.h"
 #include "client/memory.h"
-#include "client/resume.h"
+#include "client/mortal.h"
 
 #define BUCKETS 1024u
 
@@ -120,7 +120,6 @@ static int create(struct object *o, unsigned long long *out)
     if (o->has_view)
         w.view = (struct wire_bytes) { &o->view, sizeof(o->view) };
     int r = read_resource(&o->resource, &w);
-    r = r ? r : rt_resume();
     r = r ? r : ask_create(&w, o);
     if (r) {
         free(o);
@@ -185,7 +184,6 @@ CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DE
 static int destroy(unsigned long long handle, bool surface)
 {
     int r = rt_enter_any();
-    r = r ? r : rt_resume();
     if (r)
         return r;
     pthread_mutex_lock(&lock);

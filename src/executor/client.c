@@ -171,6 +171,10 @@ int exe_client_start(struct exe_client *c)
     pthread_attr_t attr;
     if (c->has_thread || c->stopped)
         return 0;
+    if (c->resumed && atomic_load_explicit(&c->session.control->mortal, memory_order_acquire) != 0) {
+        exe_client_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "variables, arrays or textures were lost with the executor");
+        return 0;
+    }
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     int r = pthread_create(&c->thread, &attr, client_thread, c);

@@ -31,6 +31,7 @@ struct exe_module {
     struct gm_list link;
     uint32_t id;
     struct dev_module *dev;
+    bool recalled; /* under a second executor: its functions were found again */
 };
 
 struct exe_engine;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/result.h"
+#include "transport/names.h"
 
 struct take {
     struct exe_client *client;
@@ -46,6 +47,37 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
     return c->engine->ops->queue_create(c->dev, number, priority, &s->queue);
 }
 
+/* What the client found under an earlier executor is found again, in the same order; modules_lock is held. What fails is
+ * not there, and whoever names it learns so. */
+static void recall(struct exe_client *c, struct exe_module *m)
+{
+    const struct dev_ops *ops = c->engine->ops;
+    struct tp_name *name = m->recalled || !c->resumed || !ops->call ? NULL : malloc(sizeof(*name));
+    if (!name)
+        return;
+    const size_t size = 2 * sizeof(struct tp_name) + TP_REPLY_BYTES;
+    uint8_t *scratch = malloc(size);
+    uint32_t at = 0;
+    while (scratch && tp_names_next(&c->session, &at, name)) {
+        struct wire_enc args, reply;
+        struct wire_dec decoded;
+        if (name->module != m->id)
+            continue;
+        wire_enc_init(&args, scratch, 2 * sizeof(*name));
+        wire_put_call_function_find(&args,
+                                    &(struct wire_call_function_find) { .index = name->index, .name = name->text });
+        wire_dec_init(&decoded, scratch, args.size);
+        wire_enc_init(&reply, scratch + 2 * sizeof(*name), TP_REPLY_BYTES);
+        const struct dev_call call = {
+            .function = WIRE_CALL_FUNCTION_FIND, .module = m->dev, .args = &decoded, .reply = &reply
+        };
+        (void)ops->call(c->dev, &call);
+    }
+    m->recalled = scratch != NULL;
+    free(scratch);
+    free(name);
+}
+
 static int take_launch(void *arg, const struct wire_rec_launch *r)
 {
     struct take *t = arg;
@@ -60,6 +92,8 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
     struct exe_module *m = exe_client_module(c, r->module);
     int result = GM_CUDA_INVALID_HANDLE;
     if (m) {
+        if (GM_UNLIKELY(c->resumed && !m->recalled))
+            recall(c, m);
         const struct dev_launch l = {
             .module = m->dev,
             .function = r->function,
@@ -175,6 +209,8 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
     wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
     pthread_mutex_lock(&c->modules_lock);
     struct exe_module *m = r->module ? exe_client_module(c, r->module) : NULL;
+    if (m)
+        recall(c, m);
     if (m || !r->module) {
         const struct dev_call call = {
             .function = r->function, .module = m ? m->dev : NULL, .args = &args, .reply = reply

@@ -26,6 +26,8 @@ int tp_session_create(void)
         .reply_size = TP_REPLY_BYTES,
         .output_at = TP_OUTPUT_AT,
         .output_size = TP_OUTPUT_BYTES,
+        .names_at = TP_NAMES_AT,
+        .names_size = TP_NAMES_BYTES,
     };
     ssize_t n = pwrite(fd, &h, sizeof(h), 0);
     if (n != (ssize_t)sizeof(h))
@@ -45,9 +47,11 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
     if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
         !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size) ||
-        !table_fits(h->output_at, h->output_size, 1, size))
+        !table_fits(h->output_at, h->output_size, 1, size) || !table_fits(h->names_at, h->names_size, 1, size))
         return false;
     if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
+        return false;
+    if (h->names_size != TP_NAMES_BYTES || (uint64_t)h->output_at + h->output_size > h->names_at)
         return false;
     if (h->output_size != TP_OUTPUT_BYTES || (uint64_t)h->reply_at + h->reply_size > h->output_at)
         return false;
@@ -89,6 +93,7 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
     s->ring_size = h.ring_size;
     s->reply = (struct tp_reply *)(void *)(base + h.reply_at);
     s->output = base + h.output_at;
+    s->names = base + h.names_at;
     return 0;
 }
 

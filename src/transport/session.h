@@ -8,6 +8,7 @@
  *   ring_at      the command ring's bytes
  *   reply_at     struct tp_reply: the answer to the last `call`
  *   output_at    what kernels print (output.h)
+ *   names_at     which functions the client has found, for an executor that takes over (names.h)
  *
  * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
  * keeps private copies of what its own decisions rest on, and the client of what its own rest on.
@@ -35,6 +36,7 @@
 #define TP_EVENTS          65536u
 #define TP_RING_BYTES      (1u << 20)
 #define TP_REPLY_BYTES     (64u << 10)
+#define TP_NAMES_BYTES     (4u << 20) /* most of it is never touched */
 #define TP_OUTPUT_BYTES    (1u << 20) /* as much as CUDA keeps of device printf */
 #define TP_SEQ_FAILED      UINT64_MAX /* in `completed`: nothing of this stream will run any more */
 
@@ -52,6 +54,8 @@ struct tp_session_header {
     uint32_t reply_size;
     uint32_t output_at;
     uint32_t output_size; /* TP_OUTPUT_BYTES */
+    uint32_t names_at;
+    uint32_t names_size; /* TP_NAMES_BYTES */
 };
 
 /* Free-running indices of the output's bytes. */
@@ -72,6 +76,9 @@ struct tp_session_control {
     struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;
     struct tp_output_shared output;
+    /* client writes, an executor that takes over reads */
+    _Atomic uint32_t names_used GM_ALIGNED(GM_CACHELINE); /* bytes of the names */
+    _Atomic uint32_t mortal; /* things of the client that the last executor has taken along: it cannot go on */
 };
 
 struct tp_stream_slot {
@@ -107,7 +114,8 @@ _Static_assert(sizeof(struct tp_reply) == TP_REPLY_BYTES, "layout");
 #define TP_RING_AT      (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
 #define TP_REPLY_AT     (TP_RING_AT + TP_RING_BYTES)
 #define TP_OUTPUT_AT    (TP_REPLY_AT + TP_REPLY_BYTES)
-#define TP_SESSION_SIZE (TP_OUTPUT_AT + TP_OUTPUT_BYTES)
+#define TP_NAMES_AT     (TP_OUTPUT_AT + TP_OUTPUT_BYTES)
+#define TP_SESSION_SIZE (TP_NAMES_AT + TP_NAMES_BYTES)
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");
 
@@ -122,6 +130,7 @@ struct tp_session {
     uint32_t ring_size;
     struct tp_reply *reply;
     uint8_t *output;
+    uint8_t *names;
     uint32_t streams_count;
     uint32_t events_count;
 };

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
+#include "device/null/scan.h"
 #include "fatbin/cubin.h"
 
 #define MEMBERS_MAX  65537u
@@ -120,6 +121,49 @@ bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint3
     bool constant = cubin_is_constant(cubin, cubin_size);
     free(cubin);
     return constant;
+}
+
+/* Compilers give names with a dollar sign to what is theirs. */
+static bool ptx_has_variables(const char *text, size_t size)
+{
+    struct dev_module_info scanned = { 0 };
+    struct wire_module_info info;
+    struct wire_global_info g;
+    struct wire_dec d;
+    uint32_t functions;
+    bool found = dev_null_scan(text, size, &scanned, &functions) != GM_CUDA_SUCCESS;
+    free(scanned.log);
+    if (found)
+        return true;
+    wire_dec_init(&d, scanned.info.data, scanned.info.size);
+    wire_get_module_info(&d, &info);
+    wire_dec_init(&d, info.globals.data, info.globals.size);
+    while (!found && !wire_dec_end(&d)) {
+        wire_get_global_info(&d, &g);
+        found = d.fatal || g.name[0] != '$';
+    }
+    free((void *)(uintptr_t)scanned.info.data);
+    return found;
+}
+
+bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+{
+    struct fb_entry e;
+    void *text;
+    size_t text_size;
+    if (kind == WIRE_IMAGE_KIND_PTX)
+        return ptx_has_variables(bytes, size);
+    if (kind != WIRE_IMAGE_KIND_FATBIN || fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0)
+        return !cuda_image_is_constant(bytes, size, kind, sm);
+    if (fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0)
+        return true;
+    if (e.packing == FB_PLAIN)
+        return ptx_has_variables(e.data, strnlen(e.data, e.size));
+    if (fb_unpack(&e, UNPACKED_MAX, &text, &text_size) < 0)
+        return true;
+    bool found = ptx_has_variables(text, strnlen(text, text_size));
+    free(text);
+    return found;
 }
 
 /* --- device printf --------------------------------------------------------------------------------------------------- */

@@ -21,6 +21,8 @@ GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_
 /* True if nothing can be left behind in the code that the GPU of architecture `sm` takes from it: a cubin or a fat binary with one,
  * without variables. An image that was opened. */
 bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
+/* True if the code that the GPU takes from it may have variables that are the program's: from its PTX, too. */
+bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 

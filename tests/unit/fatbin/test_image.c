@@ -88,3 +88,24 @@ Test(image, relocatable)
         cr_assert_eq(r, whole ? 0 : GM_CUDA_INVALID_IMAGE, "%zu", n);
     }
 }
+
+static bool keeps(const char *text)
+{
+    return cuda_image_keeps_values(text, strlen(text), WIRE_IMAGE_KIND_PTX, 90);
+}
+
+/* What an executor that takes over cannot bring back. */
+Test(image, values)
+{
+#define HEAD  ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define ENTRY ".visible .entry f(.param .u64 .ptr .global .align 4 p)\n{ ld.global.u32 %r1, [%rd1]; ret; }\n"
+    cr_assert_not(keeps(HEAD ENTRY));
+    cr_assert(keeps(HEAD ".global .u32 counter;\n" ENTRY));
+    cr_assert(keeps(HEAD ".visible .const .align 4 .b8 table[16];\n" ENTRY));
+    cr_assert_not(keeps(HEAD ".global .align 1 .b8 $str[4] = {97, 98, 99, 0};\n" ENTRY), "a compiler's");
+    cr_assert(keeps("no text at all"));
+    struct file f = file_read("kernels.cubin"), plain = file_read("plain.cubin"), size = file_read("size.fatbin");
+    cr_assert(cuda_image_keeps_values(f.data, f.size, WIRE_IMAGE_KIND_CUBIN, 90));
+    cr_assert_not(cuda_image_keeps_values(plain.data, plain.size, WIRE_IMAGE_KIND_CUBIN, 90));
+    cr_assert(cuda_image_keeps_values(size.data, size.size, WIRE_IMAGE_KIND_FATBIN_LIST, 90), "cannot be known");
+}

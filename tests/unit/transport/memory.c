@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "transport/memfd.h"
+#include "transport/names.h"
 #include "transport/session.h"
 
 /* --- memfd ---------------------------------------------------------------------------------------------------------- */
@@ -116,8 +117,63 @@ Test(session, what_the_server_makes_is_accepted)
     cr_assert_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
     cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.reply);
     cr_assert_eq((char *)(s.reply + 1), (char *)s.output);
-    cr_assert_eq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.base + s.size);
+    cr_assert_eq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.names);
+    cr_assert_eq((char *)s.names + TP_NAMES_BYTES, (char *)s.base + s.size);
     tp_session_detach(&s);
+    tp_session_detach(&s);
+}
+
+/* --- names ------------------------------------------------------------------------------------------------------------ */
+
+static void attach(struct tp_session *s)
+{
+    int fd = tp_session_create();
+    cr_assert_eq(tp_session_attach(s, fd, TP_SESSION_SIZE), 0);
+    close(fd);
+}
+
+Test(names, come_back_in_order)
+{
+    static struct tp_name n;
+    static char longest[TP_NAME_MAX + 2];
+    struct tp_session s;
+    uint32_t at = 0, count = 0;
+    attach(&s);
+    memset(longest, 'x', sizeof(longest) - 1);
+    cr_assert_not(tp_names_add(&s, 1, 0, longest));
+    longest[TP_NAME_MAX] = '\0';
+    cr_assert_not(tp_names_next(&s, &at, &n));
+    cr_assert(tp_names_add(&s, 1, 0, "kernel"));
+    cr_assert(tp_names_add(&s, 7, 3, ""));
+    while (tp_names_add(&s, 2, count, longest))
+        count++;
+    cr_assert_gt(count, 1000);
+    cr_assert(tp_names_next(&s, &at, &n) && n.module == 1 && n.index == 0 && strcmp(n.text, "kernel") == 0);
+    cr_assert(tp_names_next(&s, &at, &n) && n.module == 7 && n.index == 3 && *n.text == '\0');
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert(tp_names_next(&s, &at, &n) && n.index == i && strcmp(n.text, longest) == 0);
+    cr_assert_not(tp_names_next(&s, &at, &n));
+    tp_session_detach(&s);
+}
+
+/* The words are the client's: whatever stands there, the reader stays within the area and comes to an end. */
+Test(names, forged)
+{
+    static struct tp_name n;
+    struct tp_session s;
+    attach(&s);
+    cr_assert(tp_names_add(&s, 1, 0, "kernel"));
+    static const uint32_t words[] = { 0, 1, 4097, 0x7fffffff, 0xfffffff0, 0xffffffff };
+    for (size_t i = 0; i < GM_ARRAY_LEN(words); i++)
+        for (size_t k = 0; k < GM_ARRAY_LEN(words); k++) {
+            uint32_t at = 0, rounds = 0;
+            memcpy(s.names + 8, &words[i], 4);
+            atomic_store(&s.control->names_used, words[k]);
+            while (tp_names_next(&s, &at, &n) && rounds < TP_NAMES_BYTES)
+                rounds++;
+            cr_assert_lt(rounds, TP_NAMES_BYTES);
+            cr_assert_leq(at, TP_NAMES_BYTES);
+        }
     tp_session_detach(&s);
 }
 
@@ -141,6 +197,8 @@ Test(session, each_field_of_the_header_matters)
     TRY(reply_at)
     TRY(reply_size)
     TRY(output_at)
+    TRY(names_at)
+    TRY(names_size)
     TRY(output_size)
 #undef TRY
     struct tp_session_header h = good;
