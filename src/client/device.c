@@ -116,7 +116,6 @@ CUresult rt_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
 {
     const struct rt_device *d;
-    void *encode;
     int r = find(dev, &d);
     if (r)
         return r;
@@ -128,9 +127,6 @@ CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
         break;
     case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
         *pi = !rt_session->is_private;
-        break;
-    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: /* the genuine library encodes them */
-        *pi = d->attributes[attrib] && rt_companion_function("cuTensorMapEncodeTiled", &encode, sizeof(encode));
         break;
     case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
         *pi = (int)d->pci_domain;

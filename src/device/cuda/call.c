@@ -23,7 +23,7 @@ static client_call *const client_calls[] = {
     [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,     [WIRE_CALL_LINK_BEGIN] = cuda_link_begin,
     [WIRE_CALL_LINK_INPUT] = cuda_link_input,       [WIRE_CALL_LINK_DATA] = cuda_link_data,
     [WIRE_CALL_LINK_COMPLETE] = cuda_link_complete, [WIRE_CALL_LINK_READ] = cuda_link_read,
-    [WIRE_CALL_LINK_END] = cuda_link_end,
+    [WIRE_CALL_LINK_END] = cuda_link_end,           [WIRE_CALL_TENSOR_MAP] = cuda_tensor_map,
 };
 
 int cuda_call(struct dev_client *c, const struct dev_call *call)

@@ -60,6 +60,9 @@
     X(cuEventCreate)                                                                                                 \
     X(cuEventDestroy_v2)                                                                                             \
     X(cuEventRecord)                                                                                                 \
+    X(cuTensorMapEncodeTiled)                                                                                        \
+    X(cuTensorMapEncodeIm2col)                                                                                       \
+    X(cuTensorMapReplaceAddress)                                                                                     \
     X(cuLaunchKernel)                                                                                                \
     X(cuLaunchKernelEx)                                                                                              \
     X(cuLaunchHostFunc)                                                                                              \

@@ -270,6 +270,9 @@ int cuda_link_end(struct dev_client *c, struct wire_dec *args, struct wire_enc *
 /* Forgets the link that is being made. Nothing else of the client runs. */
 void cuda_link_finish(struct dev_client *c);
 
+/* --- tensormap.c */
+int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
+
 /* --- call.c */
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
