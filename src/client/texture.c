@@ -46,12 +46,12 @@ static int read_array(CUarray handle, struct wire_call_object_create *w)
     return CUDA_SUCCESS;
 }
 
-/* Memory that is all known, as the device sees it. */
+/* Memory that begins in an allocation, as the device sees it. That it ends there the genuine library does not ask, and programs
+ * rely on it; the device asks whether it ends in the window. */
 static int read_memory(CUdeviceptr address, uint64_t size, struct wire_call_object_create *w)
 {
     struct rt_range range;
-    return size && rt_memory_device_range(address, size, &range, &w->address) ? CUDA_SUCCESS
-                                                                              : CUDA_ERROR_INVALID_VALUE;
+    return size && rt_memory_device_range(address, 1, &range, &w->address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_create *w)
@@ -204,9 +204,10 @@ CUresult rt_cuTexObjectDestroy(CUtexObject texObject)
     return destroy(texObject, false);
 }
 
+/* Programs destroy surfaces that they never made: the genuine library lets them. */
 CUresult rt_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
-    return destroy(surfObject, true);
+    return surfObject ? (CUresult)destroy(surfObject, true) : (CUresult)rt_enter_any();
 }
 
 void rt_texture_destroy_all(struct rt_context *c)
