@@ -363,5 +363,5 @@ CUresult rt_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const ch
     int r = enter_library(library, &l);
     if (r)
         return r;
-    return fptr && symbol ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_INVALID_VALUE; /* no symbol is one, as the genuine library says it */
 }

@@ -272,10 +272,8 @@ CUresult rt_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc
 {
     struct object o;
     int r = look(texObject, false, pResViewDesc, &o);
-    if (r == CUDA_SUCCESS && !o.has_view)
-        r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS)
-        *pResViewDesc = o.view;
+        *pResViewDesc = o.view; /* without one, all zero */
     return r;
 }
 
