@@ -111,7 +111,7 @@ static void describe(struct dev *d)
     i->memory_apart = true;
     i->launch_attributes = true;
     i->runs_elsewhere = true;
-    i->depth_max = 768; /* the driver's own queues hold about 1,000, and whoever fills one stops in the driver */
+    i->depth_max = CUDA_DEPTH;
 }
 
 static CUresult start(struct dev *d)

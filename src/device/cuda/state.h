@@ -126,6 +126,9 @@ struct dev_client {
     CUdeviceptr print_words_at;
 };
 
+/* Operations that a client may have with the driver, whose own queues hold about 1,000: whoever fills one stops in it. */
+#define CUDA_DEPTH 768u
+
 struct cuda_function {
     CUkernel handle;
     CUfunction loaded; /* the same in the primary context: found without a look at the current one */

@@ -25,8 +25,12 @@ static bool look(struct dev_queue *q)
         /* The word is the client's to forge: a number beyond the mark counts as the mark. */
         uint64_t done = GM_MIN(now, q->marked);
         if (done > q->seen) {
+            uint32_t before = cuda_backlog(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
+            /* The client's thread naps when it has handed over too much: it is woken before the GPU has done it all. */
+            if (before >= CUDA_DEPTH / 2 && cuda_backlog(q->client) < CUDA_DEPTH / 2)
+                tp_ring_wake(&q->client->session->control->ring);
         }
         tp_word_wake(&q->slot->completed);
     }
