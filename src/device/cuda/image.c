@@ -158,7 +158,7 @@ bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint
     if (fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0)
         return true;
     if (e.packing == FB_PLAIN)
-        return ptx_has_variables(e.data, strnlen(e.data, e.size));
+        return ptx_has_variables((const char *)e.data, strnlen((const char *)e.data, e.size));
     if (fb_unpack(&e, UNPACKED_MAX, &text, &text_size) < 0)
         return true;
     bool found = ptx_has_variables(text, strnlen(text, text_size));
