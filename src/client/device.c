@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/uuid.h"
 #include "client/attach.h"
 #include "client/companion.h"
 #include "client/gen/api.h"
@@ -27,9 +28,7 @@ static int find(CUdevice dev, const struct rt_device **out)
 
 void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
 {
-    char *at = out + sprintf(out, "GPU-");
-    for (int i = 0; i < 16; i++)
-        at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+    gm_uuid_text(out + sprintf(out, "GPU-"), uuid);
 }
 
 unsigned rt_device_visible(const struct rt_device *devices, unsigned count)

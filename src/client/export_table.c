@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/uuid.h"
 #include "client/companion.h"
 #include "client/gen/api.h"
 #include "client/module.h"
@@ -268,17 +269,8 @@ static void fill_tables(void)
 
 /* --- the tables by name --------------------------------------------------------------------------------------------- */
 
-#define ID_TEXT 37
-
-static void id_text(const CUuuid *id, char out[ID_TEXT])
-{
-    const uint8_t *b = (const uint8_t *)id->bytes;
-    for (int i = 0; i < 16; i++)
-        out += sprintf(out, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-}
-
 static const struct {
-    const char id[ID_TEXT];
+    const char id[GM_UUID_TEXT];
     const void *table; /* NULL: only ever the genuine library's */
 } tables[] = {
     { "d4082055-bde6-704b-8d34-ba123c66e1f2", NULL }, /* the driver's word for its own authenticity */
@@ -306,8 +298,8 @@ CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTa
 {
     if (!ppExportTable || !pExportTableId)
         return CUDA_ERROR_INVALID_VALUE;
-    char id[ID_TEXT];
-    id_text(pExportTableId, id);
+    char id[GM_UUID_TEXT];
+    gm_uuid_text(id, (const uint8_t *)pExportTableId->bytes);
     *ppExportTable = find(pExportTableId, id);
     gm_debug(&topic, "table %s: %s", id, *ppExportTable ? "given" : "none");
     return *ppExportTable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "client/call.h"
 #include "client/memory.h"
 #include "client/module.h"
@@ -55,18 +56,6 @@ static int find(const struct rt_module *m, uint32_t index, const char *name, str
     return rt_call_end(&c, r);
 }
 
-/* Room for one more in an array that doubles at powers of two. */
-static bool grow(void *array, uint32_t count)
-{
-    void **old = *(void ***)array;
-    if (count != 0 && !gm_is_pow2(count))
-        return true;
-    void **more = realloc(old, GM_MAX(2 * count, 8u) * sizeof(*more));
-    if (more)
-        *(void ***)array = more;
-    return more != NULL;
-}
-
 static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry **out)
 {
     for (uint32_t i = 0; i < m->found_count; i++)
@@ -74,7 +63,7 @@ static int lookup_locked(struct rt_module *m, const char *name, struct rt_entry 
             *out = m->found[i];
             return CUDA_SUCCESS;
         }
-    if (!grow(&m->found, m->found_count))
+    if (!gm_array_room(&m->found, sizeof(*m->found), m->found_count, UINT32_MAX))
         return CUDA_ERROR_OUT_OF_MEMORY;
     int r = find(m, m->found_count, name, out);
     if (r == CUDA_SUCCESS) {
@@ -192,7 +181,9 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
                               .window = found.address,
                               .kind = RT_MEMORY_GLOBAL,
                               .context = m->context };
-    r = v && grow(&m->found_variables, m->found_variables_count) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    r = v && gm_array_room(&m->found_variables, sizeof(*m->found_variables), m->found_variables_count, UINT32_MAX)
+            ? CUDA_SUCCESS
+            : CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS && found.size)
         r = rt_memory_insert(&range);
     if (r) {

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/uuid.h"
 #include "server/server.h"
 
 void srv_uuid_text(char out[SRV_UUID_TEXT], const uint8_t u[16])
 {
-    snprintf(out, SRV_UUID_TEXT, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
-             u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+    gm_uuid_text(out + sprintf(out, "GPU-"), u);
 }
 
 static bool names_device(const char *key, unsigned ordinal, const uint8_t uuid[16])

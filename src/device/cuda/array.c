@@ -8,6 +8,7 @@
  *
  * The client's thread, but for the limit.
  */
+#include "base/array.h"
 #include "device/cuda/array.h"
 
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static struct cuda_array *place(struct dev_client *c, uint32_t *number)
             *number = i + 1;
             return &c->arrays[i];
         }
-    if (!cuda_room(&c->arrays, sizeof(*c->arrays), c->arrays_count, ARRAYS_MAX))
+    if (!gm_array_room(&c->arrays, sizeof(*c->arrays), c->arrays_count, ARRAYS_MAX))
         return NULL;
     *number = ++c->arrays_count;
     return memset(&c->arrays[*number - 1], 0, sizeof(*c->arrays));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "device/cuda/image.h"
 #include "device/cuda/state.h"
 
@@ -102,7 +103,7 @@ int cuda_link_input(struct dev_client *c, struct wire_dec *args, struct wire_enc
     if (args->fatal || !l || w.size == 0 ||
         (w.kind != WIRE_IMAGE_KIND_PTX && w.kind != WIRE_IMAGE_KIND_CUBIN && w.kind != WIRE_IMAGE_KIND_FATBIN))
         return GM_CUDA_INVALID_VALUE;
-    if (w.size > BYTES_MAX - l->size || !cuda_room(&l->inputs, sizeof(*l->inputs), l->count, INPUTS_MAX))
+    if (w.size > BYTES_MAX - l->size || !gm_array_room(&l->inputs, sizeof(*l->inputs), l->count, INPUTS_MAX))
         return GM_CUDA_OUT_OF_MEMORY;
     struct input *i = &l->inputs[l->count];
     *i = (struct input) { .kind = w.kind, .size = w.size };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
@@ -12,17 +13,6 @@
 #define FUNCTIONS_MAX 65536u
 #define VARIABLES_MAX 65536u
 #define NAMES_ROOM    4200u /* what one more name may take in an answer */
-
-bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most)
-{
-    void *old = *(void **)array;
-    if (count != 0 && !gm_is_pow2(count))
-        return true;
-    void *more = count < most ? realloc(old, GM_MAX(2 * count, 8u) * each) : NULL;
-    if (more)
-        *(void **)array = more;
-    return more != NULL;
-}
 
 static uint32_t attribute(const struct dev *d, CUkernel k, CUfunction_attribute a)
 {
@@ -74,7 +64,7 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
     wire_get_call_function_find(args, &w);
     if (args->fatal || w.index != m->functions_count)
         return GM_CUDA_INVALID_VALUE;
-    if (!cuda_room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
+    if (!gm_array_room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
         return GM_CUDA_OUT_OF_MEMORY;
     CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
     if (r == CUDA_SUCCESS) /* loads it */
@@ -150,7 +140,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     if (r != CUDA_SUCCESS)
         return (int)r;
     pthread_mutex_lock(&c->modules_lock);
-    bool ok = cuda_room(&m->globals, sizeof(*m->globals), m->globals_count, VARIABLES_MAX);
+    bool ok = gm_array_room(&m->globals, sizeof(*m->globals), m->globals_count, VARIABLES_MAX);
     if (ok)
         m->globals[m->globals_count++] = (struct cuda_global) { address, size };
     pthread_mutex_unlock(&c->modules_lock);

@@ -199,8 +199,6 @@ GM_NORETURN void cuda_die(struct dev *d, CUresult r);
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
 /* A range lies inside the client's window, or inside a variable of one of its modules. */
 bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
-/* Room for one more in a growing array of at most so many. */
-bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 

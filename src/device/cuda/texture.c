@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "device/cuda/array.h"
 
 #define OBJECTS_MAX 65536u
@@ -80,7 +81,7 @@ static struct cuda_object *place(struct dev_client *c, uint32_t *number)
             *number = i + 1;
             return &c->objects[i];
         }
-    if (!cuda_room(&c->objects, sizeof(*c->objects), c->objects_count, OBJECTS_MAX))
+    if (!gm_array_room(&c->objects, sizeof(*c->objects), c->objects_count, OBJECTS_MAX))
         return NULL;
     *number = c->objects_free = ++c->objects_count;
     return memset(&c->objects[*number - 1], 0, sizeof(*c->objects));

@@ -59,14 +59,6 @@ static struct dev device = { .api = { .cuLinkCreate_v2 = create,
                                       .cuLinkDestroy = destroy } };
 static struct dev_client client = { .dev = &device };
 
-bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most)
-{
-    void *more = count < most ? realloc(*(void **)array, (count + 1) * each) : NULL;
-    if (more)
-        *(void **)array = more;
-    return more != NULL;
-}
-
 /* --- between them: what goes through the ring and the session's memory ---------------------------------------------- */
 
 static uint8_t sent[WIRE_REC_CALL_ARGS_MAX], answer[sizeof((struct tp_reply *)0)->bytes];

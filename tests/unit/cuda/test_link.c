@@ -53,14 +53,6 @@ static CUresult destroy(CUlinkState s)
     return CUDA_SUCCESS;
 }
 
-bool cuda_room(void *array, size_t each, uint32_t count, uint32_t most)
-{
-    void *more = count < most ? realloc(*(void **)array, (count + 1) * each) : NULL;
-    if (more)
-        *(void **)array = more;
-    return more != NULL;
-}
-
 static struct dev device = { .api = { .cuLinkCreate_v2 = create,
                                       .cuLinkAddData_v2 = add,
                                       .cuLinkComplete = complete,
