@@ -99,28 +99,17 @@ void cuda_image_close(struct cuda_image *i)
     i->text = NULL;
 }
 
-static bool cubin_is_constant(const void *bytes, size_t size)
-{
-    struct fb_cubin c;
-    return fb_cubin_open(&c, bytes, size) == 0 && fb_cubin_is_constant(&c);
-}
-
-bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
     struct fb_entry e;
-    void *cubin;
-    size_t cubin_size;
-    if (kind == WIRE_IMAGE_KIND_CUBIN)
-        return cubin_is_constant(bytes, size);
-    if (kind != WIRE_IMAGE_KIND_FATBIN || fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) <= 0)
-        return false;
-    if (e.packing == FB_PLAIN)
-        return cubin_is_constant(e.data, e.size);
-    if (fb_unpack(&e, UNPACKED_MAX, &cubin, &cubin_size) < 0)
-        return false;
-    bool constant = cubin_is_constant(cubin, cubin_size);
-    free(cubin);
-    return constant;
+    return kind == WIRE_IMAGE_KIND_CUBIN ||
+           (kind == WIRE_IMAGE_KIND_FATBIN && fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0);
+}
+
+static bool cubin_has_variables(const void *bytes, size_t size)
+{
+    struct fb_cubin c;
+    return fb_cubin_open(&c, bytes, size) != 0 || !fb_cubin_is_constant(&c);
 }
 
 /* Compilers give names with a dollar sign to what is theirs. */
@@ -146,24 +135,38 @@ static bool ptx_has_variables(const char *text, size_t size)
     return found;
 }
 
+/* In a fat binary it is padded. */
+static bool padded_ptx_has_variables(const void *bytes, size_t size)
+{
+    return ptx_has_variables(bytes, strnlen(bytes, size));
+}
+
+/* What cannot be unpacked may have some. */
+static bool entry_has_variables(const struct fb_entry *e, bool (*has)(const void *bytes, size_t size))
+{
+    void *unpacked;
+    size_t size;
+    if (e->packing == FB_PLAIN)
+        return has(e->data, e->size);
+    if (fb_unpack(e, UNPACKED_MAX, &unpacked, &size) < 0)
+        return true;
+    bool found = has(unpacked, size);
+    free(unpacked);
+    return found;
+}
+
 bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
     struct fb_entry e;
-    void *text;
-    size_t text_size;
     if (kind == WIRE_IMAGE_KIND_PTX)
         return ptx_has_variables(bytes, size);
-    if (kind != WIRE_IMAGE_KIND_FATBIN || fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0)
-        return !cuda_image_is_constant(bytes, size, kind, sm);
-    if (fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0)
+    if (kind == WIRE_IMAGE_KIND_CUBIN)
+        return cubin_has_variables(bytes, size);
+    if (kind != WIRE_IMAGE_KIND_FATBIN)
         return true;
-    if (e.packing == FB_PLAIN)
-        return ptx_has_variables((const char *)e.data, strnlen((const char *)e.data, e.size));
-    if (fb_unpack(&e, UNPACKED_MAX, &text, &text_size) < 0)
-        return true;
-    bool found = ptx_has_variables(text, strnlen(text, text_size));
-    free(text);
-    return found;
+    if (fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0)
+        return entry_has_variables(&e, cubin_has_variables);
+    return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0 || entry_has_variables(&e, padded_ptx_has_variables);
 }
 
 /* --- device printf --------------------------------------------------------------------------------------------------- */

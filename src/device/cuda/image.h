@@ -18,10 +18,11 @@ struct cuda_image {
 /* `kind` as in enum wire_image_kind. CUresult: CUDA_ERROR_INVALID_IMAGE if the bytes are not what it says, or do not fit together. The
  * object must stay where it is until it is closed. */
 GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind);
-/* True if nothing can be left behind in the code that the GPU of architecture `sm` takes from it: a cubin or a fat binary with one,
- * without variables. An image that was opened. */
-bool cuda_image_is_constant(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
-/* True if the code that the GPU takes from it may have variables that are the program's: from its PTX, too. */
+/* True if a GPU of architecture `sm` takes machine code from it, not PTX: a cubin, or a fat binary with one. An image that
+ * was opened. */
+bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
+/* True if a program may leave something behind in the code that the GPU takes from it: it has variables that are not its
+ * compiler's, or cannot be looked into. An image that was opened. */
 bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);

@@ -39,6 +39,13 @@ static CUresult load_image(struct dev *d, const void *bytes, size_t size, uint32
     return r;
 }
 
+static uint32_t capability(const struct dev *d)
+{
+    const int32_t *a = d->info.attributes;
+    return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
+                      a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+}
+
 static int library_create(struct dev *d, const void *bytes, size_t size, uint32_t kind, struct cuda_library **out,
                           char **log)
 {
@@ -49,15 +56,13 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    const int32_t *a = d->info.attributes;
-    l->prints = cuda_image_prints(bytes, size, kind,
-                                  (uint32_t)(a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
-                                             a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]));
+    l->prints = cuda_image_prints(bytes, size, kind, capability(d));
     CUresult r = load_image(d, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
         free(l);
         return (int)r;
     }
+    l->keeps_values = cuda_image_keeps_values(bytes, size, kind, capability(d));
     *out = l;
     return GM_CUDA_SUCCESS;
 }
@@ -88,13 +93,6 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-static uint32_t capability(const struct dev *d)
-{
-    const int32_t *a = d->info.attributes;
-    return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
-                      a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
-}
-
 int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
                       char **log)
 {
@@ -113,7 +111,7 @@ int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t ki
     if (*out)
         return GM_CUDA_SUCCESS;
     int r = library_create(d, image, size, kind, out, log);
-    if (r == GM_CUDA_SUCCESS && cuda_image_is_constant(image, size, kind, capability(d)))
+    if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, capability(d)))
         share(d, *out, &like);
     return r;
 }

@@ -18,6 +18,7 @@ struct cuda_library {
     /* constant */
     CUlibrary handle;
     bool prints;       /* may print (output.h) */
+    bool keeps_values; /* has variables, or may have: what a program makes of them is lost with the executor */
     const void *bytes; /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/cuda/image.h"
 #include "device/cuda/library.h"
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
@@ -31,11 +30,6 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
         return result;
     }
     m->handle = m->library->handle;
-    const int32_t *a = c->dev->info.attributes;
-    m->keeps_values = !cuda_library_is_shared(m->library) &&
-                      cuda_image_keeps_values(image, size, kind,
-                                              (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
-                                                         a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]));
     pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
     pthread_mutex_unlock(&c->modules_lock);
@@ -54,7 +48,7 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
 /* The driver has given variables their memory. Under a second executor they have lost what the program made of them. */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
-    return initialise || !m->keeps_values ? GM_CUDA_SUCCESS : GM_CUDA_LAUNCH_FAILED;
+    return initialise || !m->library->keeps_values ? GM_CUDA_SUCCESS : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */

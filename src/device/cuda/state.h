@@ -142,7 +142,6 @@ struct cuda_function {
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
-    bool keeps_values;            /* has variables, or may have */
     struct cuda_library *library; /* library.h */
     CUlibrary handle;             /* of the library */
     CUkernel *listed;             /* all kernels, once the client has asked for a list */
