@@ -85,12 +85,6 @@ static inline int rt_session_error(const struct rt_session *s)
     return (int)atomic_load_explicit(&s->shared.control->error, memory_order_relaxed);
 }
 
-/* Number of the executor that serves the session, counted from the first. */
-static inline uint32_t rt_session_generation(const struct rt_session *s)
-{
-    return atomic_load_explicit(&s->shared.control->generation, memory_order_acquire);
-}
-
 /* Multiprocessors that this client may use now. */
 static inline uint32_t rt_multiprocessors(const struct rt_session *s)
 {
