@@ -132,7 +132,8 @@ static void send_setup(struct ctl_server *s)
                          &(struct wire_link_setup) { .share_pct = s->limits.share_pct,
                                                      .priority = s->limits.priority,
                                                      .memory_limits = memory,
-                                                     .pipe_directory = s->daemon->pipe_directory });
+                                                     .pipe_directory = s->daemon->pipe_directory,
+                                                     .multiuser = s->daemon->options.multiuser });
     ctl_link_send(s, &e);
 }
 

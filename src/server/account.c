@@ -29,11 +29,32 @@ void srv_account_check_clear(const struct srv_account *a)
         }
 }
 
+/* A limit may have been lowered below what is in use. */
+static uint64_t left_here(const struct srv_account *a, enum srv_quantity q)
+{
+    return a->limit[q] > a->used[q] ? a->limit[q] - a->used[q] : 0;
+}
+
+/* The largest x with (used + x) * sharers <= left of the parent - x. */
+static uint64_t fair_part(const struct srv_account *a, enum srv_quantity q)
+{
+    uint64_t sharers, held;
+    if (!a->sharers || a->parent->limit[q] == UINT64_MAX || q == SRV_DEVICE_BYTES || q == SRV_IMPORTED_BYTES)
+        return UINT64_MAX;
+    uint64_t left = left_here(a->parent, q);
+    sharers = GM_MAX(*a->sharers, 1u);
+    if (__builtin_mul_overflow(a->used[q], sharers, &held) || held >= left)
+        return 0;
+    return (left - held) / (sharers + 1);
+}
+
 uint64_t srv_account_left(const struct srv_account *a, enum srv_quantity q)
 {
     uint64_t left = UINT64_MAX;
-    for (; a; a = a->parent) /* a limit may have been lowered below what is in use */
-        left = GM_MIN(left, a->limit[q] > a->used[q] ? a->limit[q] - a->used[q] : 0);
+    for (; a; a = a->parent) {
+        left = GM_MIN(left, left_here(a, q));
+        left = GM_MIN(left, fair_part(a, q));
+    }
     return left;
 }
 
@@ -77,7 +98,8 @@ const char *srv_quantity_name(enum srv_quantity q)
         [SRV_MODULES] = "modules",
         [SRV_IMAGE_BYTES] = "image_bytes",
         [SRV_CONTEXTS] = "contexts",
-        [SRV_WINDOWS] = "windows",
+        [SRV_WINDOW_BYTES] = "window_bytes",
+        [SRV_SESSIONS] = "sessions",
         [SRV_OBJECTS] = "objects",
         [SRV_NAMES] = "names",
         [SRV_IMPORTED_BYTES] = "imported_bytes",

@@ -1,7 +1,12 @@
 /*
  * Accounts and charges. Everything that a client can make the server keep embeds a charge, which an account must
  * grant before the thing exists and gets back when it is freed; so nothing can be forgotten and everything has a
- * limit. Accounts form a chain (session, server): a charge counts in all of them, and the tightest limit holds.
+ * limit. Accounts form a chain (session, user, server): a charge counts in all of them, and the tightest limit holds.
+ *
+ * Where one server has several users, what it has is shared among them: a user may take so much that what is then left
+ * is at least as much as he has, times the number of users. So the first can have a half, and who comes n-th finds
+ * 1/(n(n+1)) of the whole even if all before him took what they could get. Not shared but first come, first served: memory of the
+ * device, which the device itself does not divide among users either.
  *
  * Event loop only.
  */
@@ -21,7 +26,8 @@ enum srv_quantity {
     SRV_OBJECTS,        /* memory objects made */
     SRV_NAMES,          /* for objects; and ranges reserved */
     SRV_IMPORTED_BYTES, /* of others' memory */
-    SRV_WINDOWS,
+    SRV_WINDOW_BYTES,   /* addresses */
+    SRV_SESSIONS,
     SRV_QUANTITIES,
 };
 
@@ -29,6 +35,7 @@ struct srv_account {
     struct srv_account *parent; /* NULL at the top */
     uint64_t used[SRV_QUANTITIES];
     uint64_t limit[SRV_QUANTITIES];
+    const unsigned *sharers; /* this is one of so many (at least 1) who share what the parent has; NULL: no sharing */
 };
 
 /* Zeroed: charges nothing. */

@@ -1,6 +1,7 @@
 /*
- * Images that clients sent, each kept once: the programs of a user load the same libraries. They are found by a hash and
- * then compared byte by byte, because clients of one user do not trust each other either. Owned by the server's thread.
+ * Images that clients sent, each kept once for a user: his programs load the same libraries. They are found by a hash and
+ * then compared byte by byte, because clients of one user do not trust each other either. Users do not share images: how long
+ * a load takes would tell one what another runs. Owned by the server's thread.
  */
 #ifndef GMUX_SERVER_IMAGE_H
 #define GMUX_SERVER_IMAGE_H

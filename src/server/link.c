@@ -74,6 +74,7 @@ static const char *on_setup(struct srv_server *s, struct tp_packet *p)
     if (s->executor.state != SRV_EXECUTOR_NONE)
         return "a second set-up";
     set_limits(s, m.share_pct, m.priority, m.memory_limits);
+    s->multiuser = m.multiuser != 0;
     srv_say(s, "Startup");
     srv_say(s, "Connecting to control daemon on socket: %s/control", m.pipe_directory);
     srv_say(s, "Initializing server process");

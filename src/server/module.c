@@ -237,7 +237,7 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
         return NULL;
     }
     m->serial = p->header.serial;
-    m->image = srv_image_get(&c->server->images, tp_packet_take_fd(p, 0), w.size);
+    m->image = srv_image_get(&c->user->images, tp_packet_take_fd(p, 0), w.size);
     if (!m->image) {
         finish_load(m, GM_CUDA_OUT_OF_MEMORY);
         return NULL;

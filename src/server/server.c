@@ -92,8 +92,8 @@ static void on_dump(uv_signal_t *handle, int number)
 {
     struct srv_server *s = GM_CONTAINER_OF(handle, struct srv_server, dump);
     (void)number;
-    srv_say(s, "Sessions: %u, contexts: %u, executor %d", s->sessions_count, s->contexts_count,
-            (int)s->executor.process.pid);
+    srv_say(s, "Sessions: %u, contexts: %u, users: %u, executor %d", s->sessions_count, s->contexts_count,
+            s->users_count, (int)s->executor.process.pid);
     for (unsigned q = 0; q < SRV_QUANTITIES; q++)
         srv_say(s, "Charged %s: %llu", srv_quantity_name((enum srv_quantity)q),
                 (unsigned long long)s->account.used[q]);
@@ -110,7 +110,7 @@ static void limit_descriptors(struct srv_server *s)
         if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur != RLIM_INFINITY)
             all = l.rlim_cur;
     }
-    s->sessions_max = (unsigned)GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
+    s->account.limit[SRV_SESSIONS] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
     s->account.limit[SRV_MODULES] = all / 4;
     s->account.limit[SRV_OBJECTS] = all / 4;
 }
@@ -122,10 +122,14 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->limits = (struct srv_limits) { .share_pct = 100, .memory = UINT64_MAX };
     gm_list_init(&s->objects);
     gm_list_init(&s->sessions);
-    gm_list_init(&s->images);
+    gm_list_init(&s->users);
     srv_account_init(&s->account, NULL);
     s->account.limit[SRV_HOST_BYTES] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     s->account.limit[SRV_MAPPINGS] = MAPPINGS_ALL;
+    s->account.limit[SRV_ALLOCATIONS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_ALLOCATIONS_MAX;
+    s->account.limit[SRV_IMAGE_BYTES] = SRV_SESSIONS_TOTAL * SRV_IMAGE_BYTES_MAX;
+    s->account.limit[SRV_CONTEXTS] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_CONTEXTS_MAX;
+    s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);
     int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
     if (r == 0)
@@ -134,6 +138,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
         r = srv_ranges_add(&s->windows, SRV_WINDOWS_BASE, SRV_WINDOWS_END - SRV_WINDOWS_BASE);
     if (r == 0)
         r = uv_loop_init(&s->loop);
+    s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);
     if (r < 0)
         return r;
     uv_signal_init(&s->loop, &s->terminate);

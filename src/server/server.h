@@ -15,6 +15,7 @@
 #include "server/memory.h"
 #include "server/peer.h"
 #include "server/ranges.h"
+#include "server/user.h"
 #include "transport/session.h"
 
 /* Where windows lie: above what programs use by themselves, around where position-independent ones are loaded, below
@@ -42,6 +43,7 @@
 #define SRV_NAMES_MAX       16384u
 #define SRV_WINDOWS_MAX     8u /* the one it has and those it could not use */
 #define SRV_IMAGE_BYTES_MAX (8ull << 30)
+#define SRV_SESSIONS_TOTAL  64u /* all sessions of a server may have so many times what one may */
 #define SRV_PENDING_MAX     32u /* requests in the works before the session is not read any more */
 #define SRV_CUDA_VERSION    13000u
 
@@ -74,6 +76,7 @@ struct srv_client {
 struct srv_session {
     struct gm_list link; /* server->sessions */
     struct srv_server *server;
+    struct srv_user *user;
     struct srv_peer peer;
     bool peer_closed; /* the loop has let go of it */
     enum srv_phase phase;
@@ -99,6 +102,7 @@ struct srv_session {
     struct srv_charge windows_charge[SRV_WINDOWS_MAX];
 
     struct srv_account account;
+    struct srv_charge count;
     struct srv_heap heaps[2]; /* device, host */
     struct gm_list names;     /* for memory objects */
     uint32_t next_name;
@@ -130,6 +134,7 @@ struct srv_server {
     uv_timer_t audit;        /* runs while there are sessions */
     const char *device_name; /* of the back end */
     bool private_mode;       /* one client, no control daemon */
+    bool multiuser;          /* clients of several users */
     bool stopping;           /* ends with the last session */
     bool ended;
     int exit_status;
@@ -143,9 +148,9 @@ struct srv_server {
     struct srv_ranges windows;
     struct gm_list objects;
     struct gm_list sessions;
-    struct gm_list images; /* image.h */
     unsigned sessions_count;
-    unsigned sessions_max;
+    struct gm_list users; /* user.h */
+    unsigned users_count;
     unsigned contexts_count;
     uint32_t next_session;
     struct wire_device device; /* once the executor is ready; strings and bytes are in device_packet */

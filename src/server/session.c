@@ -46,12 +46,13 @@ void srv_session_status(struct srv_session *c, uint64_t serial, int result)
 
 static uint64_t window_size_for(const struct srv_server *s, const struct srv_session *c)
 {
+    uint64_t left = srv_account_left(&c->account, SRV_WINDOW_BYTES);
     uint64_t device = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
     uint64_t size = SRV_WINDOW_MIN;
     /* Each area several times what may be allocated, so that holes do not matter and programs can reserve ranges as
-     * large as the device; but never more than a part of the addresses left, so that there are always some for the next
-     * client. */
-    while (size / 16 < device && size * 2 <= srv_ranges_left(&s->windows) / SRV_WINDOWS_SHARE)
+     * large as the device; but never more than a part of the addresses left to its user, so that there are always some for
+     * the next client. */
+    while (size / 16 < device && size * 2 <= left / SRV_WINDOWS_SHARE)
         size *= 2;
     return size;
 }
@@ -63,7 +64,7 @@ static int take_window(struct srv_session *c)
     if (c->windows_count == SRV_WINDOWS_MAX)
         return -ENOSPC;
     struct srv_charge *charge = &c->windows_charge[c->windows_count];
-    if (srv_charge(charge, &c->account, SRV_WINDOWS, 1) < 0)
+    if (srv_charge(charge, &c->account, SRV_WINDOW_BYTES, c->window_size) < 0)
         return -EDQUOT;
     struct srv_block *b = srv_ranges_alloc(&s->windows, c->window_size, c->window_size);
     if (!b) {
@@ -106,10 +107,25 @@ static void read_client(struct srv_session *c, const struct srv_client *client)
     c->memory_text = client->memory_limits && *client->memory_limits ? strdup(client->memory_limits) : NULL;
 }
 
+static void say_full(struct srv_session *c)
+{
+    struct srv_server *s = c->server;
+    uint64_t most = s->account.limit[SRV_SESSIONS];
+    if (srv_account_left(&s->account, SRV_SESSIONS) == 0)
+        srv_say(s, "Failed to accept new client. Maximum number of clients (%llu) reached.",
+                (unsigned long long)most);
+    else
+        srv_say(s, "Failed to accept new client. User %u has %llu clients, which is what he may have of %llu.",
+                c->uid, (unsigned long long)c->user->account.used[SRV_SESSIONS], (unsigned long long)most);
+}
+
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client)
 {
     struct srv_session *c = calloc(1, sizeof(*c));
-    if (!c) {
+    if (c)
+        c->user = srv_user_get(s, client->uid);
+    if (!c || !c->user) {
+        free(c);
         gm_close(fd);
         return;
     }
@@ -124,13 +140,12 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     gm_list_init(&c->attachments);
     gm_list_init(&c->modules);
     gm_list_init(&c->contexts);
-    srv_account_init(&c->account, &s->account);
+    srv_account_init(&c->account, &c->user->account);
     c->account.limit[SRV_ALLOCATIONS] = SRV_ALLOCATIONS_MAX;
     c->account.limit[SRV_MAPPINGS] = SRV_MAPPINGS_MAX;
     c->account.limit[SRV_MODULES] = SRV_MODULES_MAX;
     c->account.limit[SRV_IMAGE_BYTES] = SRV_IMAGE_BYTES_MAX;
     c->account.limit[SRV_CONTEXTS] = SRV_CONTEXTS_MAX;
-    c->account.limit[SRV_WINDOWS] = SRV_WINDOWS_MAX;
     c->arrays = (struct srv_charge) { &c->account, SRV_DEVICE_BYTES, 0 };
     c->account.limit[SRV_OBJECTS] = SRV_OBJECTS_MAX;
     c->account.limit[SRV_NAMES] = SRV_NAMES_MAX;
@@ -138,6 +153,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     int r = srv_peer_open(&c->peer, &s->loop, fd, &session_ops);
     if (r < 0) {
         srv_say(s, "Client {PID: %u, Context ID: 0} cannot be served: %s", c->pid, strerror(-r));
+        srv_user_put(c->user);
         free(c->memory_text);
         free(c);
         return;
@@ -146,8 +162,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     s->sessions_count++;
     srv_server_watch(s);
     srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
-    if (s->sessions_count > s->sessions_max) {
-        srv_say(s, "Failed to accept new client. Maximum number of clients (%u) reached.", s->sessions_max);
+    if (srv_charge(&c->count, &c->account, SRV_SESSIONS, 1) < 0) {
+        say_full(c);
         srv_session_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "too many clients");
         return;
     }
@@ -459,7 +475,9 @@ static void session_destroy(struct srv_session *c)
     gm_close(c->shared_fd);
     gm_close(c->heaps[0].fd);
     gm_close(c->heaps[1].fd);
+    srv_charge_release(&c->count);
     srv_account_check_clear(&c->account);
+    srv_user_put(c->user);
     free(c->memory_text);
     gm_list_remove(&c->link);
     s->sessions_count--;

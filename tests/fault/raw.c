@@ -99,7 +99,7 @@ void raw_server_forget_log(struct raw_server *s)
     s->log[0] = '\0';
 }
 
-void raw_server_start(struct raw_server *s, const char *device)
+static void server_start(struct raw_server *s, const char *device, bool multiuser)
 {
     int fds[2];
     char number[16];
@@ -122,9 +122,20 @@ void raw_server_start(struct raw_server *s, const char *device)
     uint8_t buffer[8192];
     struct wire_enc e;
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_link_setup(&e, 0, &(struct wire_link_setup) { .share_pct = 100, .pipe_directory = "/nowhere" });
+    wire_pack_link_setup(
+        &e, 0, &(struct wire_link_setup) { .share_pct = 100, .pipe_directory = "/nowhere", .multiuser = multiuser });
     RAW_CHECK(tp_send(s->link, &e, NULL, 0) == 0);
     RAW_CHECK(raw_server_says(s, "Server has started"));
+}
+
+void raw_server_start(struct raw_server *s, const char *device)
+{
+    server_start(s, device, false);
+}
+
+void raw_server_start_multiuser(struct raw_server *s, const char *device)
+{
+    server_start(s, device, true);
 }
 
 void raw_server_stop(struct raw_server *s)
@@ -165,7 +176,7 @@ uint64_t raw_server_charged(struct raw_server *s)
     uint64_t sum = 0;
     raw_server_forget_log(s);
     RAW_CHECK(kill(s->pid, SIGUSR1) == 0);
-    RAW_CHECK(raw_server_says(s, "Charged windows: "));
+    RAW_CHECK(raw_server_says(s, "Charged sessions: "));
     for (const char *p = s->log; (p = strstr(p, "Charged ")) != NULL;) {
         p = strstr(p, ": ") + 2;
         sum += strtoull(p, NULL, 10);

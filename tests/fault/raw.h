@@ -58,6 +58,8 @@ GM_NORETURN void raw_die(const char *file, int line, const char *what);
 
 /* Starts the server of the build tree and waits until it is ready. */
 void raw_server_start(struct raw_server *s, const char *device);
+/* As with -M. */
+void raw_server_start_multiuser(struct raw_server *s, const char *device);
 /* Reads what the server has said so far, or waits up to `ms` for the next message. True if there was one. */
 bool raw_server_read(struct raw_server *s, int ms);
 /* Reads until the log holds `text`; false after 20 s. */

@@ -38,6 +38,57 @@ Test(account, the_tightest_limit_holds)
 static const uint8_t uuid[16] = { 0x70, 0xf5, 0x98, 0xbb, 0x82, 0x46, 0x94, 0xc4,
                                   0x2f, 0xd3, 0x67, 0x83, 0x26, 0xb6, 0x3d, 0x17 };
 
+/* Users take one after the other all they can get, one unit at a time or as much as is left at once. */
+static void take_all(struct srv_account *a, struct srv_charge *c, bool at_once)
+{
+    uint64_t got = 0;
+    *c = (struct srv_charge) { a, SRV_NAMES, 0 };
+    if (at_once)
+        got = srv_account_left(a, SRV_NAMES);
+    else
+        while (srv_charge_resize(c, got + 1) == 0)
+            got++;
+    cr_assert_eq(srv_charge_resize(c, got), 0);
+    cr_assert_eq(srv_charge_resize(c, got + 1), -EDQUOT);
+    cr_assert_eq(srv_account_left(a, SRV_NAMES), 0);
+}
+
+static void share_out(bool at_once)
+{
+    struct srv_account top, users[8], sessions[8];
+    struct srv_charge charges[8] = { 0 }, more = { 0 };
+    unsigned count = 0;
+    srv_account_init(&top, NULL);
+    top.limit[SRV_NAMES] = 840;
+    top.limit[SRV_DEVICE_BYTES] = 840;
+    const uint64_t parts[] = { 420, 140, 70, 42, 28, 20, 15 }; /* 1/(n(n+1)) */
+    for (unsigned i = 0; i < 7; i++) {
+        srv_account_init(&users[i], &top);
+        users[i].sharers = &count;
+        srv_account_init(&sessions[i], &users[i]);
+        count++;
+        take_all(&sessions[i], &charges[i], at_once);
+        cr_assert_eq(charges[i].amount, parts[i], "user %u has %llu", i, (unsigned long long)charges[i].amount);
+    }
+    cr_assert_eq(srv_account_left(&users[0], SRV_DEVICE_BYTES), 840, "the device is not shared out");
+    cr_assert_eq(srv_account_left(&users[0], SRV_ALLOCATIONS), UINT64_MAX, "nor what has no end");
+    for (unsigned i = 1; i < 7; i++)
+        srv_charge_release(&charges[i]);
+    cr_assert_eq(srv_charge(&more, &users[0], SRV_NAMES, 1), -EDQUOT, "the others are still there");
+    count = 1;
+    cr_assert_eq(srv_charge(&more, &users[0], SRV_NAMES, 1), -EDQUOT, "a half");
+    srv_charge_release(&charges[0]);
+    cr_assert_eq(srv_charge(&more, &users[0], SRV_NAMES, 420), 0);
+    srv_charge_release(&more);
+    cr_assert_eq(top.used[SRV_NAMES], 0);
+}
+
+Test(account, users_share)
+{
+    share_out(false);
+    share_out(true);
+}
+
 Test(account, a_charge_changes)
 {
     struct srv_account top, session;

@@ -1,0 +1,29 @@
+/*
+ * Users of a server. It has one, unless the control daemon runs with -M: then all users' clients come to the same
+ * server, and here is what keeps them apart: each user's account, and the images his programs sent.
+ *
+ * A user is there while he has sessions. Event loop only.
+ */
+#ifndef GMUX_SERVER_USER_H
+#define GMUX_SERVER_USER_H
+
+#include "base/list.h"
+#include "server/account.h"
+
+struct srv_server;
+
+struct srv_user {
+    struct gm_list link; /* server->users */
+    struct srv_server *server;
+    unsigned sessions;
+    uint32_t uid;
+    struct srv_account account; /* between those of his sessions and the server's */
+    struct gm_list images;      /* image.h */
+};
+
+/* The user with this id, for one more session; NULL without memory. */
+struct srv_user *srv_user_get(struct srv_server *s, uint32_t uid);
+/* One session less. */
+void srv_user_put(struct srv_user *u);
+
+#endif
