@@ -8,6 +8,7 @@
 
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
+#include "fatbin/managed.h"
 
 #define LIMIT (1u << 20)
 
@@ -39,6 +40,24 @@ static void read_cubin(const uint8_t *data, size_t size)
         require((const uint8_t *)v.name >= data && (const uint8_t *)v.name + strlen(v.name) < data + size);
 }
 
+/* Moved in a copy. */
+static void move_managed(const uint8_t *data, size_t size)
+{
+    struct fb_cubin c;
+    struct fb_managed_list l;
+    uint8_t *copy = malloc(size + 1);
+    require(copy != NULL);
+    memcpy(copy, data, size);
+    if (fb_cubin_open(&c, copy, size) == 0 && fb_managed_find(&c, &l) == 0) {
+        uint8_t *contents = l.size <= LIMIT ? calloc(1, l.size + 1) : NULL;
+        if (contents)
+            (void)!fb_managed_move(&c, copy, &l, 0x10000000, contents);
+        free(contents);
+        free(l.at);
+    }
+    free(copy);
+}
+
 static void read_entry(const struct fb_entry *e, const uint8_t *data, size_t size)
 {
     void *out;
@@ -58,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fb_reader r;
     struct fb_entry e;
     read_cubin(data, size);
+    move_managed(data, size);
     if (fb_open(&r, data, size) != 0)
         return 0;
     require(fb_size(data) <= size);

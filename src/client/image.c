@@ -43,7 +43,7 @@ static int result_of(int error)
     return error == -ENOMEM || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
-static uint32_t capability(void)
+uint32_t rt_image_capability(void)
 {
     if (!rt_session || rt_session->device_count == 0)
         return 0;
@@ -59,7 +59,7 @@ static int text_of(const void *fatbin, unsigned wanted, struct rt_image *out)
 {
     struct fb_entry e;
     void *text;
-    int r = fb_pick(fatbin, fb_size(fatbin), capability(), wanted, &e);
+    int r = fb_pick(fatbin, fb_size(fatbin), rt_image_capability(), wanted, &e);
     if (r == 0)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     r = r < 0 ? r : fb_unpack(&e, PTX_MAX, &text, &out->size);
@@ -172,7 +172,7 @@ static int whole_look(const void *fatbin, const void *const *list, struct rt_ima
     out->kind = WIRE_IMAGE_KIND_FATBIN;
     if (out->size == 0)
         return CUDA_ERROR_INVALID_IMAGE;
-    int r = fb_slim(fatbin, out->size, capability(), &out->owned, &out->size);
+    int r = fb_slim(fatbin, out->size, rt_image_capability(), &out->owned, &out->size);
     if (r > 0)
         out->data = out->owned;
     return r < 0 ? result_of(r) : CUDA_SUCCESS;

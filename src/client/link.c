@@ -296,6 +296,16 @@ static int link_on_device(struct rt_link *l)
     return r ? r : ended;
 }
 
+int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size)
+{
+    struct input input = { .data = (char *)(uintptr_t)text, .size = size, .kind = WIRE_IMAGE_KIND_PTX };
+    struct rt_link l = { .inputs = &input, .count = 1 };
+    int r = link_on_device(&l);
+    *cubin = l.cubin;
+    *cubin_size = l.cubin_size;
+    return r;
+}
+
 /* --- the image itself --------------------------------------------------------------------------------------------- */
 
 static int pass_on(struct rt_link *l)

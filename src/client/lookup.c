@@ -163,9 +163,40 @@ static int ask_variable(const struct rt_module *m, const char *name, bool manage
     return rt_call_end(&c, r);
 }
 
+/* Lock held. */
+static int keep_variable(struct rt_module *m, const char *name, const struct rt_variable *found,
+                         const struct rt_variable **out)
+{
+    size_t length = strlen(name) + 1;
+    struct rt_variable *v = malloc(sizeof(*v) + length);
+    int r = v && gm_array_room(&m->found_variables, sizeof(*m->found_variables), m->found_variables_count, UINT32_MAX)
+                ? CUDA_SUCCESS
+                : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r == CUDA_SUCCESS && found->size)
+        r = rt_variable_enter(m, found);
+    if (r) {
+        free(v);
+        return r;
+    }
+    *v = *found;
+    v->name = memcpy(v + 1, name, length);
+    m->found_variables[m->found_variables_count++] = v;
+    *out = v;
+    return CUDA_SUCCESS;
+}
+
+int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t address, uint64_t size)
+{
+    const struct rt_variable *added, found = { .address = address, .size = size, .managed = true };
+    pthread_mutex_lock(&lock);
+    int r = keep_variable(m, name, &found, &added);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
 static int variable_locked(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
 {
-    struct rt_variable found;
+    struct rt_variable found = { 0 };
     for (uint32_t i = 0; i < m->found_variables_count; i++)
         if (strcmp(m->found_variables[i]->name, name) == 0) {
             *out = m->found_variables[i];
@@ -174,28 +205,10 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
     int r = ask_variable(m, name, managed, &found);
     if (r)
         return r;
-    size_t length = strlen(name) + 1;
-    struct rt_variable *v = malloc(sizeof(*v) + length);
-    struct rt_range range = { .base = found.address,
-                              .size = found.size,
-                              .window = found.address,
-                              .kind = RT_MEMORY_GLOBAL,
-                              .context = m->context };
-    r = v && gm_array_room(&m->found_variables, sizeof(*m->found_variables), m->found_variables_count, UINT32_MAX)
-            ? CUDA_SUCCESS
-            : CUDA_ERROR_OUT_OF_MEMORY;
-    if (r == CUDA_SUCCESS && found.size)
-        r = rt_memory_insert(&range);
-    if (r) {
-        free(v);
-        return r;
-    }
-    *v = found;
-    v->name = memcpy(v + 1, name, length);
-    m->found_variables[m->found_variables_count++] = v;
-    rt_mortal_add(1);
-    *out = v;
-    return CUDA_SUCCESS;
+    r = keep_variable(m, name, &found, out);
+    if (r == CUDA_SUCCESS)
+        rt_mortal_add(1);
+    return r;
 }
 
 int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out)
@@ -210,7 +223,6 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, cons
 
 void rt_lookup_finish(struct rt_module *m)
 {
-    struct rt_range gone;
     for (uint32_t i = 0; i < m->found_count; i++) {
         struct rt_function *f = atomic_load_explicit(&m->found[i]->function, memory_order_acquire);
         if (f)
@@ -218,10 +230,12 @@ void rt_lookup_finish(struct rt_module *m)
         free(m->found[i]);
     }
     for (uint32_t i = 0; i < m->found_variables_count; i++) {
-        (void)rt_memory_remove(m->found_variables[i]->address, 1u << RT_MEMORY_GLOBAL, &gone);
+        rt_variable_leave(m->found_variables[i]);
+        if (!m->found_variables[i]->managed)
+            rt_mortal_add(-1);
         free(m->found_variables[i]);
-        rt_mortal_add(-1);
     }
     free(m->found);
     free(m->found_variables);
+    m->found_count = m->found_variables_count = 0;
 }

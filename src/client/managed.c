@@ -124,7 +124,7 @@ static int check_location(CUmemLocation l)
 static int check_range(CUdeviceptr address, size_t size)
 {
     struct rt_range range;
-    if (size == 0 || !rt_memory_find(address, &range) || range.kind != RT_MEMORY_MANAGED ||
+    if (size == 0 || !rt_memory_find(address, &range) || !rt_memory_is_managed(&range) ||
         size > range.size - (address - range.base))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -233,7 +233,7 @@ CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
         return r;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!rt_memory_find(dptr, &range) || range.kind != RT_MEMORY_MANAGED || range.base != dptr ||
+    if (!rt_memory_find(dptr, &range) || !rt_memory_is_managed(&range) || range.base != dptr ||
         (length && length != range.size) || (flags == CU_MEM_ATTACH_SINGLE && st->role == RT_ROLE_LEGACY))
         return CUDA_ERROR_INVALID_VALUE;
     return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;

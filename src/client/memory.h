@@ -10,13 +10,14 @@
 
 enum rt_memory {
     RT_MEMORY_DEVICE,
-    RT_MEMORY_HOST,       /* pinned: cuMemHostAlloc */
-    RT_MEMORY_MANAGED,    /* pinned host memory, too */
-    RT_MEMORY_REGISTERED, /* the program's own pages, which are those of a host range by now */
-    RT_MEMORY_GLOBAL,     /* a module's variable: device memory that is not the program's to free */
-    RT_MEMORY_IMPORTED,   /* another process's, opened with cuIpcOpenMemHandle */
-    RT_MEMORY_VIRTUAL,    /* mapped with cuMemMap */
-    RT_MEMORY_GRAPH,      /* of a node of a graph (graph_memory.h) */
+    RT_MEMORY_HOST,           /* pinned: cuMemHostAlloc */
+    RT_MEMORY_MANAGED,        /* pinned host memory, too */
+    RT_MEMORY_REGISTERED,     /* the program's own pages, which are those of a host range by now */
+    RT_MEMORY_GLOBAL,         /* a module's variable: device memory that is not the program's to free */
+    RT_MEMORY_GLOBAL_MANAGED, /* the same, and the host may touch it */
+    RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
+    RT_MEMORY_VIRTUAL,        /* mapped with cuMemMap */
+    RT_MEMORY_GRAPH,          /* of a node of a graph (graph_memory.h) */
 };
 
 struct rt_physical;
@@ -56,6 +57,11 @@ static inline bool rt_memory_is_device(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_IMPORTED ||
            r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_GRAPH;
+}
+
+static inline bool rt_memory_is_managed(const struct rt_range *r)
+{
+    return r->kind == RT_MEMORY_MANAGED || r->kind == RT_MEMORY_GLOBAL_MANAGED;
 }
 
 /* Nobody but the device can touch it, whatever the device: it is not in this process's window. */

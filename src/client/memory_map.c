@@ -173,9 +173,9 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_pool_free(r.block, 0, 0);
         else if (r.kind == RT_MEMORY_IMPORTED)
             rt_ipc_forget(&r);
-        else if (r.kind != RT_MEMORY_GLOBAL)
+        else if (r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
-        if (r.kind == RT_MEMORY_MANAGED)
+        if (rt_memory_is_managed(&r))
             rt_managed_forget(r.base, r.size);
     }
     (void)rt_pools_trim(true);

@@ -103,7 +103,9 @@ static bool read_globals(struct rt_module *m, const struct wire_module_info *inf
         wire_get_global_info(&d, &g);
         if (g.offset > info->globals_size || g.size > info->globals_size - g.offset)
             return false;
-        m->variables[i] = (struct rt_variable) { .name = g.name, .address = address + g.offset, .size = g.size };
+        m->variables[i] = (struct rt_variable) {
+            .name = g.name, .address = address + g.offset, .size = g.size, .managed = g.is_managed != 0
+        };
     }
     return true;
 }
@@ -137,6 +139,7 @@ static int read_info(struct rt_module *m, int fd, uint64_t globals_address)
     if (!wire_dec_finish(&d))
         return CUDA_ERROR_INVALID_IMAGE;
     m->by_name = info.by_name != 0;
+    m->managed_apart = info.managed_apart != 0;
     m->entries_count = count_functions(info.functions, &params);
     m->variables_count = count_globals(info.globals);
     if (m->entries_count == UINT32_MAX || m->variables_count == UINT32_MAX)
@@ -173,7 +176,10 @@ int rt_module_find_variable(struct rt_module *m, const char *name, const struct 
 
 int rt_module_find_managed(struct rt_module *m, const char *name, const struct rt_variable **out)
 {
-    return m->by_name ? rt_lookup_variable(m, name, true, out) : CUDA_ERROR_NOT_FOUND;
+    if (m->by_name)
+        return rt_lookup_variable(m, name, true, out);
+    int r = rt_module_find_variable(m, name, out);
+    return r || (*out)->managed ? r : CUDA_ERROR_NOT_FOUND;
 }
 
 int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count)
@@ -266,17 +272,33 @@ static void give_logs(const struct rt_jit_log *log, const char *text, bool faile
 
 /* --- load and unload ---------------------------------------------------------------------------------------------- */
 
+int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v)
+{
+    struct rt_range range = { .base = v->address,
+                              .size = v->size,
+                              .window = v->address,
+                              .kind = v->managed ? RT_MEMORY_GLOBAL_MANAGED : RT_MEMORY_GLOBAL,
+                              .flags = v->managed ? CU_MEM_ATTACH_GLOBAL : 0,
+                              .context = m->context };
+    return rt_memory_insert(&range);
+}
+
+void rt_variable_leave(const struct rt_variable *v)
+{
+    struct rt_range gone;
+    bool was = rt_memory_remove(v->address, 1u << RT_MEMORY_GLOBAL | 1u << RT_MEMORY_GLOBAL_MANAGED, &gone);
+    if (was && v->managed)
+        rt_managed_forget(gone.base, gone.size);
+}
+
 /* The program's memory knows the variables from now on. */
 static int enter_variables(struct rt_module *m)
 {
     int r = CUDA_SUCCESS;
     for (uint32_t i = 0; i < m->variables_count && r == CUDA_SUCCESS; i++) {
         const struct rt_variable *v = &m->variables[i];
-        struct rt_range range = {
-            .base = v->address, .size = v->size, .window = v->address, .kind = RT_MEMORY_GLOBAL, .context = m->context
-        };
         if (v->size)
-            r = rt_memory_insert(&range);
+            r = rt_variable_enter(m, v);
     }
     return r;
 }
@@ -288,20 +310,24 @@ static void free_info(struct rt_module *m)
     free(m->params);
     if (m->info)
         munmap(m->info, m->info_size);
+    m->entries = NULL;
+    m->variables = NULL;
+    m->params = NULL;
+    m->info = NULL;
 }
 
 void rt_module_destroy(struct rt_module *m)
 {
-    struct rt_range gone;
     for (uint32_t i = 0; i < m->entries_count; i++) {
         struct rt_function *f = atomic_load_explicit(&m->entries[i].function, memory_order_acquire);
         if (f)
             rt_object_release(&rt_functions, &f->object);
     }
     for (uint32_t i = 0; i < m->variables_count; i++)
-        (void)rt_memory_remove(m->variables[i].address, 1u << RT_MEMORY_GLOBAL, &gone);
+        rt_variable_leave(&m->variables[i]);
     rt_lookup_finish(m);
     (void)rt_request_module_unload(rt_session, m->number);
+    rt_module_managed_finish(m);
     free_info(m);
     rt_object_release(&rt_modules, &m->object);
 }
@@ -338,6 +364,26 @@ static int load_fd(struct rt_module *m, int fd, const struct rt_image *image, st
     return r;
 }
 
+static int load_image(struct rt_module *m, const struct rt_image *image, struct rt_jit_log *log)
+{
+    GM_AUTO_FD int fd = tp_memfd_from_bytes("gmux-image", image->data, image->size);
+    return fd < 0 ? (int)CUDA_ERROR_OUT_OF_MEMORY : load_fd(m, fd, image, log);
+}
+
+/* The device would keep managed variables to itself: loads the image again, with those at addresses of this process. */
+static int load_again(struct rt_module *m, const struct rt_image *image, struct rt_jit_log *log)
+{
+    struct rt_image moved;
+    int r = rt_module_managed_move(m, image, &moved);
+    (void)rt_request_module_unload(rt_session, m->number);
+    free_info(m);
+    if (r)
+        return r;
+    r = load_image(m, &moved, log);
+    rt_image_drop(&moved);
+    return r;
+}
+
 int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log, struct rt_module **out)
 {
     struct rt_image image;
@@ -348,16 +394,19 @@ int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *lo
         gm_info(&topic, "no image to load (error %d): %s", r, image.why);
         return r;
     }
-    GM_AUTO_FD int fd = tp_memfd_from_bytes("gmux-image", image.data, image.size);
-    rt_image_drop(&image);
-    if (fd < 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     struct rt_module *m = rt_object_take(&rt_modules);
-    if (!m)
+    if (!m) {
+        rt_image_drop(&image);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     m->context = c;
-    r = load_fd(m, fd, &image, log);
+    r = load_image(m, &image, log);
+    if (r == CUDA_SUCCESS && m->managed_apart)
+        r = load_again(m, &image, log);
+    rt_image_drop(&image);
     if (r) {
+        rt_lookup_finish(m);
+        rt_module_managed_finish(m);
         free_info(m);
         rt_object_release(&rt_modules, &m->object);
         return r;

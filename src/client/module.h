@@ -53,6 +53,7 @@ struct rt_variable {
     const char *name;
     uint64_t address;
     uint64_t size;
+    bool managed;
 };
 
 struct rt_module {
@@ -64,6 +65,8 @@ struct rt_module {
     struct rt_variable *variables; /* sorted by name */
     uint32_t variables_count;
     struct rt_param *params; /* of all entries */
+    bool managed_apart;      /* the device would keep managed variables where this process cannot reach them */
+    uint64_t managed;        /* .. so they are here, memory of the server's (module_managed.c); 0: none */
     bool by_name;            /* not listed above but found, one by one: lookup.c's lock */
     struct rt_entry **found; /* at their index */
     uint32_t found_count;
@@ -127,6 +130,10 @@ int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity
 /* The one function object of an entry; NULL when out of memory. */
 struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
 
+/* The program's memory knows a variable from now on, and no longer. */
+int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v);
+void rt_variable_leave(const struct rt_variable *v);
+
 /* --- modules that are found by name (lookup.c) --- */
 
 int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out);
@@ -135,6 +142,8 @@ int rt_lookup_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity
 /* The device's own attributes of a function. CUresult. */
 int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute attribute, int *value);
 int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
+/* A managed variable that has its place already: it is found from now on. CUresult. */
+int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t address, uint64_t size);
 /* The module ends: functions, variables, memory. */
 void rt_lookup_finish(struct rt_module *m);
 
@@ -157,5 +166,19 @@ struct rt_image {
  * success. */
 int rt_image_look(const void *image, struct rt_image *out);
 void rt_image_drop(struct rt_image *image);
+
+/* The architecture of the GPU that images are for: 90 .. */
+uint32_t rt_image_capability(void);
+
+/* --- managed variables on a GPU (module_managed.c) --- */
+
+/* Gives those of the image memory that host and device reach, and their first values; *out is the machine code that has them there. They
+ * are found in `m` from now on. CUresult. */
+int rt_module_managed_move(struct rt_module *m, const struct rt_image *image, struct rt_image *out);
+/* The module has ended. */
+void rt_module_managed_finish(struct rt_module *m);
+
+/* Has a GPU's driver compile PTX (link.c); *cubin is the caller's. CUresult. */
+int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size);
 
 #endif

@@ -7,7 +7,7 @@
 
 static CUmemorytype memory_type(const struct rt_range *r)
 {
-    return rt_memory_is_device(r) || r->kind == RT_MEMORY_MANAGED ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    return rt_memory_is_device(r) || rt_memory_is_managed(r) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 }
 
 /* `range` is NULL for a pointer of nobody's. CUDA_ERROR_INVALID_VALUE: the attribute does not apply. */
@@ -28,7 +28,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(CUdeviceptr *)data = range->window + offset;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!host && range->kind != RT_MEMORY_MANAGED)
+        if (!host && !rt_memory_is_managed(range))
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_SUCCESS;
@@ -39,7 +39,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned long long *)data = range->id;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *(unsigned *)data = range->kind == RT_MEMORY_MANAGED;
+        *(unsigned *)data = rt_memory_is_managed(range);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *(int *)data = range->context ? range->context->device : 0;

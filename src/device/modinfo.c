@@ -52,6 +52,7 @@ int dev_modinfo_finish(struct dev_modinfo *m, uint32_t ptx_version, uint32_t tar
         .ptx_version = ptx_version,
         .target = target,
         .by_name = m->by_name,
+        .managed_apart = m->managed_apart,
         .globals_size = globals_size,
         .globals_align = globals_align,
         .functions = { .data = m->functions.data, .size = (uint32_t)m->functions.size },

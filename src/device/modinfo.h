@@ -17,7 +17,8 @@ struct dev_modinfo {
     struct wire_enc functions;
     struct wire_enc globals;
     uint32_t function_count;
-    bool by_name; /* set by the caller: nothing is listed, `call` finds what the client asks for */
+    bool by_name;       /* set by the caller: nothing is listed, `call` finds what the client asks for */
+    bool managed_apart; /* set by the caller: managed variables that the client has to find a place for */
     bool failed;
 };
 

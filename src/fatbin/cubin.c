@@ -13,7 +13,6 @@
 #define SECTION_LOCAL  0x70000009u
 #define SECTION_SHARED 0x7000000au
 #define SYMBOL_KERNEL  0x10u /* in st_other */
-#define SYMBOL_MANAGED 0x04u
 
 /* Records of an info section: a byte of format, a byte of attribute, two of value or, by format, of a length. */
 #define FORMAT_SIZED       4u
@@ -23,7 +22,7 @@
 #define PARAM_RECORD_BYTES 12u
 
 /* Compilers use NVIDIA's own types of sections beside the common ones. */
-static bool has_bytes(const Elf64_Shdr *s)
+bool fb_section_has_bytes(const Elf64_Shdr *s)
 {
     return s->sh_type != SHT_NULL && s->sh_type != SHT_NOBITS && s->sh_type != SECTION_GLOBAL &&
            s->sh_type != SECTION_LOCAL && s->sh_type != SECTION_SHARED;
@@ -49,7 +48,7 @@ size_t fb_elf_size(const void *elf, size_t limit)
     end = GM_MAX(end, e.e_phoff + (uint64_t)e.e_phnum * e.e_phentsize);
     for (uint64_t i = 0; i < count; i++) {
         memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
-        if (!has_bytes(&s))
+        if (!fb_section_has_bytes(&s))
             continue;
         if (s.sh_offset > limit || s.sh_size > limit)
             return 0;
@@ -80,7 +79,7 @@ bool fb_elf_fits(const void *elf, size_t size)
         return false;
     for (uint64_t i = 1; i < count; i++) {
         memcpy(&s, base + e.e_shoff + i * sizeof(s), sizeof(s));
-        if (has_bytes(&s) && !within(size, s.sh_offset, s.sh_size))
+        if (fb_section_has_bytes(&s) && !within(size, s.sh_offset, s.sh_size))
             return false;
     }
     return true;
@@ -88,18 +87,17 @@ bool fb_elf_fits(const void *elf, size_t size)
 
 /* --- sections --------------------------------------------------------------------------------------------------- */
 
-/* Section `index`; its bytes, if it has any in the file, lie within it. */
-static bool section_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
+bool fb_cubin_section(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
 {
     if (index >= c->sections_count)
         return false;
     memcpy(s, c->data + c->sections_at + index * sizeof(*s), sizeof(*s));
-    return !has_bytes(s) || within(c->size, s->sh_offset, s->sh_size);
+    return !fb_section_has_bytes(s) || within(c->size, s->sh_offset, s->sh_size);
 }
 
 static bool strings_read(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
 {
-    return section_read(c, index, s) && s->sh_type == SHT_STRTAB && s->sh_size > 0 &&
+    return fb_cubin_section(c, index, s) && s->sh_type == SHT_STRTAB && s->sh_size > 0 &&
            c->data[s->sh_offset + s->sh_size - 1] == '\0';
 }
 
@@ -124,7 +122,7 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
     c->sections_count = e.e_shnum ? e.e_shnum : s.sh_size;
     bool found = false, named = strings_read(c, e.e_shstrndx, &c->names);
     for (uint64_t i = 0; i < c->sections_count; i++) {
-        if (!section_read(c, i, &s))
+        if (!fb_cubin_section(c, i, &s))
             return -EBADMSG;
         if (s.sh_type == SHT_SYMTAB) {
             c->symbols = s;
@@ -138,8 +136,7 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
 
 /* --- symbols ------------------------------------------------------------------------------------------------------ */
 
-/* Symbol `index` and the section it lies in, 0 for none. */
-static bool symbol_read(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section)
+bool fb_cubin_symbol(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section)
 {
     uint32_t wide = 0;
     if (index >= c->symbols.sh_size / sizeof(*s))
@@ -151,14 +148,19 @@ static bool symbol_read(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, 
     return true;
 }
 
+const char *fb_cubin_string(const struct fb_cubin *c, uint32_t at)
+{
+    return string_at(c, &c->strings, at);
+}
+
 int fb_cubin_kernel(const struct fb_cubin *c, uint64_t *at, struct fb_kernel *k)
 {
     Elf64_Sym s;
     uint64_t section;
-    while (symbol_read(c, (*at)++, &s, &section)) {
+    while (fb_cubin_symbol(c, (*at)++, &s, &section)) {
         if (ELF64_ST_TYPE(s.st_info) != STT_FUNC || !(s.st_other & SYMBOL_KERNEL) || section == 0)
             continue;
-        *k = (struct fb_kernel) { .name = string_at(c, &c->strings, s.st_name), .section = section };
+        *k = (struct fb_kernel) { .name = fb_cubin_string(c, s.st_name), .section = section };
         return *k->name && section < c->sections_count ? 1 : -EBADMSG;
     }
     return 0;
@@ -188,13 +190,13 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
     Elf64_Sym s;
     Elf64_Shdr in;
     uint64_t section;
-    while (symbol_read(c, (*at)++, &s, &section)) {
+    while (fb_cubin_symbol(c, (*at)++, &s, &section)) {
         unsigned type = ELF64_ST_TYPE(s.st_info);
         if ((type != STT_OBJECT && type < STT_LOOS) ||
             section == 0) /* textures, surfaces and the like of old compilers */
             continue;
-        const char *name = string_at(c, &c->strings, s.st_name);
-        if (!*name || !section_read(c, section, &in))
+        const char *name = fb_cubin_string(c, s.st_name);
+        if (!*name || !fb_cubin_section(c, section, &in))
             return -EBADMSG;
         if (is_shared(c, &in))
             continue;
@@ -202,7 +204,7 @@ int fb_cubin_variable(const struct fb_cubin *c, uint64_t *at, struct fb_variable
             .name = name,
             .size = s.st_size,
             .is_const = !(in.sh_flags & SHF_WRITE),
-            .is_managed = s.st_other & SYMBOL_MANAGED,
+            .is_managed = s.st_other & FB_SYMBOL_MANAGED,
             .of_compiler = is_of_compiler(name, s.st_size),
         };
         return 1;
@@ -278,7 +280,7 @@ int fb_cubin_params(const struct fb_cubin *c, const struct fb_kernel *k, struct 
     for (uint32_t i = 0; i < max; i++)
         params[i] = (struct fb_param) { .offset = UINT32_MAX }; /* fits nowhere: a number that is missing */
     for (uint64_t i = 0; i < c->sections_count; i++) {
-        if (!section_read(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 || s.sh_info != k->section)
+        if (!fb_cubin_section(c, i, &s) || s.sh_type != SECTION_INFO || s.sh_info == 0 || s.sh_info != k->section)
             continue;
         int r = info_read(&p, c->data + s.sh_offset, s.sh_size);
         if (r < 0)

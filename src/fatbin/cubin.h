@@ -61,4 +61,17 @@ GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kern
 /* True if neither a program nor its kernels can leave anything in the cubin: it has no variables that are theirs. */
 bool fb_cubin_is_constant(const struct fb_cubin *c);
 
+/* --- what lies below: for those that change one --- */
+
+#define FB_SYMBOL_MANAGED 0x04u /* in st_other */
+
+/* Some of NVIDIA's types of sections have none in the file, as SHT_NOBITS. */
+bool fb_section_has_bytes(const Elf64_Shdr *s);
+/* Section `index`; its bytes, if it has any, lie within the file. */
+GM_MUST_CHECK bool fb_cubin_section(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s);
+/* Symbol `index` and the section that it lies in, 0 for none. */
+GM_MUST_CHECK bool fb_cubin_symbol(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section);
+/* A symbol's name; "" if it is none. */
+const char *fb_cubin_string(const struct fb_cubin *c, uint32_t at);
+
 #endif

@@ -169,6 +169,37 @@ bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint
     return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0 || entry_has_variables(&e, padded_ptx_has_variables);
 }
 
+static bool cubin_has_managed(const void *bytes, size_t size)
+{
+    struct fb_cubin c;
+    struct fb_variable v;
+    uint64_t at = 0;
+    if (fb_cubin_open(&c, bytes, size) != 0)
+        return false;
+    while (fb_cubin_variable(&c, &at, &v) > 0)
+        if (v.is_managed)
+            return true;
+    return false;
+}
+
+/* Words of a comment are taken for some: then there is one look more. */
+static bool ptx_has_managed(const void *bytes, size_t size)
+{
+    return memmem(bytes, size, ".managed", strlen(".managed")) != NULL;
+}
+
+bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+{
+    struct fb_entry e;
+    if (kind == WIRE_IMAGE_KIND_PTX)
+        return ptx_has_managed(bytes, size);
+    if (kind == WIRE_IMAGE_KIND_CUBIN)
+        return cubin_has_managed(bytes, size);
+    if (fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0) /* of a list, what was linked */
+        return entry_has_variables(&e, cubin_has_managed);
+    return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) > 0 && entry_has_variables(&e, ptx_has_managed);
+}
+
 /* --- device printf --------------------------------------------------------------------------------------------------- */
 
 static bool names_vprintf(const void *bytes, size_t size)

@@ -24,6 +24,8 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
 /* True if a program may leave something behind in the code that the GPU takes from it: it has variables that are not its
  * compiler's, or cannot be looked into. An image that was opened. */
 bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
+/* True if the code has managed variables. The same image. */
+bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 

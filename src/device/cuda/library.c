@@ -63,6 +63,7 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
         return (int)r;
     }
     l->keeps_values = cuda_image_keeps_values(bytes, size, kind, capability(d));
+    l->managed_apart = l->keeps_values && cuda_image_has_managed(bytes, size, kind, capability(d));
     *out = l;
     return GM_CUDA_SUCCESS;
 }

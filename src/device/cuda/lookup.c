@@ -129,7 +129,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     wire_get_call_variable_find(args, &w);
     if (args->fatal)
         return GM_CUDA_INVALID_VALUE;
-    if (w.managed) /* it would be memory of this process, which the client cannot reach */
+    if (w.managed) /* clients find them themselves (client/module_managed.c) */
         return GM_CUDA_NOT_FOUND;
     CUresult r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
     if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */

@@ -35,6 +35,7 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
     pthread_mutex_unlock(&c->modules_lock);
     dev_modinfo_init(&found);
     found.by_name = true;
+    found.managed_apart = m->library->managed_apart;
     result = dev_modinfo_finish(&found, 0, 0, 0, 0, info);
     if (result != 0) {
         cuda_module_unload(m);

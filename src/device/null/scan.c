@@ -84,12 +84,28 @@ static uint32_t type_size(const char *t)
     return bits >= 8 && bits <= 128 && gm_is_pow2(bits) ? (uint32_t)bits / 8 : 0;
 }
 
+/* "(.managed)", "(.unified(1, 2))" and the like. */
+static bool attribute(struct scan *s, bool *managed)
+{
+    unsigned depth = 0;
+    while (next(s)) {
+        depth += is(s, "(");
+        *managed |= is(s, ".managed");
+        if (is(s, ")") && --depth == 0)
+            return true;
+        if (depth == 0)
+            return false;
+    }
+    return false;
+}
+
 /* One declaration from behind ".param" or ".global" to the token after its name and dimensions: size,
- * alignment and name. */
-static bool declaration(struct scan *s, char *name, uint64_t *size, uint64_t *align)
+ * alignment, name, and whether it is managed. */
+static bool declaration(struct scan *s, char *name, uint64_t *size, uint64_t *align, bool *managed)
 {
     uint64_t element = 0, lanes = 1, count = 1, explicit_align = 0;
     name[0] = '\0';
+    *managed = false;
     while (next(s)) {
         if (is(s, ".align")) {
             if (!next(s))
@@ -97,12 +113,15 @@ static bool declaration(struct scan *s, char *name, uint64_t *size, uint64_t *al
             explicit_align = strtoul(s->token, NULL, 10);
         } else if (is(s, ".v2") || is(s, ".v4")) {
             lanes = (uint64_t)(s->token[2] - '0');
+        } else if (is(s, ".attribute")) {
+            if (!attribute(s, managed))
+                return false;
         } else if (type_size(s->token)) {
             element = type_size(s->token);
         } else if (s->token[0] != '.') {
             break;
         }
-        /* .ptr, .space, .attribute and their kind say nothing about the layout. */
+        /* .ptr, .space and their kind say nothing about the layout. */
     }
     if (!element || !(is_word(s->token[0])))
         return false;
@@ -134,7 +153,8 @@ static bool entry(struct scan *s)
     if (is(s, "(")) {
         while (next(s) && is(s, ".param")) {
             uint64_t size, align;
-            if (count == PARAMS_MAX || !declaration(s, ignored, &size, &align) ||
+            bool managed;
+            if (count == PARAMS_MAX || !declaration(s, ignored, &size, &align, &managed) ||
                 !gm_align_up(bytes, align, &bytes) || size > DEV_PARAM_BYTES || bytes + size > DEV_PARAM_BYTES)
                 return false;
             params[count++] = (struct dev_param) { .offset = (uint32_t)bytes, .size = (uint32_t)size };
@@ -160,11 +180,12 @@ static bool variable(struct scan *s, bool is_const)
 {
     char name[NAME_MAX_CHARS];
     uint64_t size, align, end;
-    if (!declaration(s, name, &size, &align) || !gm_align_up(s->globals_size, align, &s->globals_size) ||
+    bool managed;
+    if (!declaration(s, name, &size, &align, &managed) || !gm_align_up(s->globals_size, align, &s->globals_size) ||
         __builtin_add_overflow(s->globals_size, size, &end) || end > (1ull << 40))
         return false;
     const struct wire_global_info info = {
-        .name = name, .offset = s->globals_size, .size = size, .is_const = is_const
+        .name = name, .offset = s->globals_size, .size = size, .is_const = is_const, .is_managed = managed
     };
     s->globals_size = end;
     s->globals_align = GM_MAX(s->globals_align, align);

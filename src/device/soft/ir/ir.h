@@ -322,6 +322,7 @@ enum ir_symbol_flags {
     IR_SYM_VISIBLE = 2, /* .visible, .weak or .common */
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
+    IR_SYM_MANAGED = 16,
 };
 
 struct ir_symbol {

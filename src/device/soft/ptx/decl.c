@@ -85,8 +85,9 @@ static bool parse_align(struct ptx_parser *p, uint32_t *align)
     return true;
 }
 
-/* .attribute(.managed), .attribute(.unified(1, 2)): all memory of this device is managed. */
-static bool skip_attribute(struct ptx_parser *p)
+/* .attribute(.managed), .attribute(.unified(1, 2)): all memory of this device is managed; a program may ask whether it
+ * was said. */
+static bool parse_attribute(struct ptx_parser *p, struct ptx_variable *v)
 {
     if (!ptx_expect(p, '('))
         return false;
@@ -95,6 +96,7 @@ static bool skip_attribute(struct ptx_parser *p)
             return ptx_fail(p, -EINVAL, &p->token, "')' expected");
         open += ptx_token_is(&p->token, '(');
         open -= ptx_token_is(&p->token, ')');
+        v->is_managed |= ptx_is_dot(p, "managed");
         ptx_advance(p);
     }
     return !p->why.error;
@@ -113,7 +115,7 @@ static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bo
                      ptx_accept_dot(p, "local")))
         return true;
     if (ptx_accept_dot(p, "attribute"))
-        return skip_attribute(p);
+        return parse_attribute(p, v);
     if (ptx_is_dot(p, "v2") || ptx_is_dot(p, "v4")) {
         v->vector = t->text[1] == '2' ? 2 : 4;
         ptx_advance(p);
@@ -188,7 +190,8 @@ bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t 
         return ptx_out_of_memory(p);
     *s = (struct ir_symbol) { .space = (uint8_t)v->space,
                               .type = (uint8_t)v->type,
-                              .flags = (uint8_t)(flags | (v->is_array ? IR_SYM_ARRAY : 0)),
+                              .flags = (uint8_t)(flags | (v->is_array ? IR_SYM_ARRAY : 0) |
+                                                 (v->is_managed ? IR_SYM_MANAGED : 0)),
                               .name = name,
                               .fn = p->fn,
                               .align = v->align,

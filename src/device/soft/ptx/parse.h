@@ -123,7 +123,7 @@ struct ptx_variable {
     uint32_t vector; /* 1, 2, 4 */
     uint32_t align;
     uint64_t size;
-    bool is_array, is_unsized;
+    bool is_array, is_unsized, is_managed;
     uint32_t dim_count;
     uint64_t dims[PTX_MAX_DIMS];
 };
