@@ -114,7 +114,7 @@ static bool is_idle(struct dev_client *c)
     gm_list_for_each (q, &c->queues, struct dev_queue, link) {
         if (q->gate || !gm_list_empty(&q->held))
             return false;
-        CUresult r = c->dev->api.cuStreamQuery(q->stream);
+        CUresult r = q->stream ? c->dev->api.cuStreamQuery(q->stream) : CUDA_SUCCESS;
         if (r != CUDA_SUCCESS && cuda_is_fatal(r))
             cuda_die(c->dev, r);
         if (r != CUDA_SUCCESS)

@@ -79,7 +79,6 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     cuda_enter(d);
     *c = (struct dev_client) { .dev = d,
                                .session = config->session,
-                               .uid = config->uid,
                                .base = config->window_base,
                                .half = config->window_size / 2,
                                .host_fd = config->host_fd };
@@ -257,8 +256,8 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
 {
     struct dev *d = c->dev;
     const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
-    CUresult r;
-    while ((r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
+    CUresult r = CUDA_SUCCESS;
+    while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
         if (gm_now_ns() > deadline) {
             gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
             cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);

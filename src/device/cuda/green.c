@@ -182,15 +182,15 @@ static CUresult make_stream(struct dev_queue *q, struct cuda_place *p, CUstream 
                     : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
 }
 
-CUresult cuda_stream_create(struct dev_queue *q)
+static void create_stream(struct dev_queue *q)
 {
     struct cuda_place *p = atomic_load_explicit(&q->client->place, memory_order_acquire);
-    CUresult r = make_stream(q, p, &q->stream);
-    if (r == CUDA_SUCCESS) {
-        q->place = p;
-        p->streams++;
+    if (!cuda_check(q->client, make_stream(q, p, &q->stream), "the device refused to make a stream")) {
+        q->stream = NULL;
+        return;
     }
-    return r;
+    q->place = p;
+    p->streams++;
 }
 
 /* Puts `next` behind all that the queue's stream has. */
@@ -208,7 +208,7 @@ static CUresult follow(struct dev_queue *q, CUstream next)
     return r;
 }
 
-void cuda_stream_move(struct dev_queue *q)
+static void move_stream(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
@@ -235,6 +235,14 @@ void cuda_stream_move(struct dev_queue *q)
     pthread_mutex_lock(&d->lock); /* the watch asks about the stream */
     q->stream = next;
     pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_stream_place(struct dev_queue *q)
+{
+    if (q->stream)
+        move_stream(q);
+    else
+        create_stream(q);
 }
 
 /* The driver's word, not the completion word: that one is the client's to forge. */
@@ -266,5 +274,6 @@ void cuda_stream_destroy(struct dev_queue *q)
         leave(q, q->before, q->place_before);
         q->client->moving--;
     }
-    leave(q, q->stream, q->place);
+    if (q->stream)
+        leave(q, q->stream, q->place);
 }

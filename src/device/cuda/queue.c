@@ -27,7 +27,7 @@ static void mark_now(struct dev_queue *q)
     CUdeviceptr word = c->streams_at + q->number * sizeof(struct tp_stream_slot);
     q->unmarked = 0;
     gm_list_remove(&q->dirty);
-    if (q->marked == q->last)
+    if (q->marked == q->last || !q->stream)
         return;
     if (GM_UNLIKELY(c->may_print))
         word = cuda_output_word(q, word);
@@ -63,10 +63,29 @@ static void submitted(struct dev_queue *q, uint64_t seq)
         mark_now(q);
 }
 
+/* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for it. */
+static void complete_at_once(struct dev_queue *q, uint64_t seq)
+{
+    struct dev *d = q->client->dev;
+    pthread_mutex_lock(&d->lock);
+    atomic_fetch_add_explicit(&q->client->completed, seq - q->seen, memory_order_relaxed);
+    q->last = q->marked = q->seen = q->shown = seq;
+    pthread_mutex_unlock(&d->lock);
+    tp_word_publish(&q->slot->completed, seq);
+}
+
 static void submit(struct dev_queue *q, const struct cuda_op *op)
 {
+    if (GM_UNLIKELY(!q->stream) && op->kind == CUDA_OP_MARK) {
+        complete_at_once(q, op->seq);
+        return;
+    }
     if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
-        cuda_stream_move(q);
+        cuda_stream_place(q);
+    if (GM_UNLIKELY(!q->stream)) { /* the client has an error */
+        q->last = op->seq;
+        return;
+    }
     if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
         cuda_output_begin(q, op->seq);
     if (op->kind != CUDA_OP_GATE) {
@@ -196,11 +215,6 @@ int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struc
     gm_list_init(&q->held);
     gm_list_init(&q->holding);
     q->priority = priority;
-    CUresult r = cuda_stream_create(q);
-    if (r != CUDA_SUCCESS) {
-        free(q);
-        return (int)r;
-    }
     gm_list_append(&c->queues, &q->link);
     *out = q;
     return GM_CUDA_SUCCESS;

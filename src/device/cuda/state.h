@@ -88,7 +88,6 @@ struct dev_client {
     struct gm_list link;
     struct dev *dev;
     struct tp_session *session;
-    uint32_t uid;
     uint64_t base, half; /* device area, then host area */
     int host_fd;         /* not owned */
     bool reserved, host_reserved, registered;
@@ -163,8 +162,8 @@ struct dev_queue {
     struct gm_list active; /* dev->active, or alone; dev->lock */
     struct tp_stream_slot *slot;
     uint32_t number;
-    int priority; /* as the client has it */
-    CUstream stream;
+    int priority;    /* as the client has it */
+    CUstream stream; /* NULL until something is for the GPU to do; so is `place` */
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
@@ -222,10 +221,9 @@ void cuda_places_open(struct dev *d);
 CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int priority);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
 void cuda_places_collect(struct dev_client *c, bool all);
-/* The client's thread, as the following: the queue's stream, where the client's place is now. */
-CUresult cuda_stream_create(struct dev_queue *q);
-/* The client's place is another one: goes there, if it can. */
-void cuda_stream_move(struct dev_queue *q);
+/* The client's thread, as the following: the queue has no stream yet, or one where the client is no longer. Makes one where
+ * the client's place is; without one, the client has an error. */
+void cuda_stream_place(struct dev_queue *q);
 /* Gives up the stream that was left, if it is done. */
 void cuda_stream_settle(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);

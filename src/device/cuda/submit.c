@@ -208,6 +208,8 @@ static CUresult record(struct dev_queue *q)
 static void wait_for(struct dev_queue *q, struct dev_queue *other, uint64_t other_seq)
 {
     CUresult r = CUDA_SUCCESS;
+    if (!other->stream) /* has had nothing for the GPU to do */
+        return;
     if (!other->event || other->event_seq < other_seq)
         r = record(other);
     if (r == CUDA_SUCCESS)
