@@ -350,7 +350,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
         return r;
     struct tp_wait_policy policy = c->wait;
     if (e->flags & CU_EVENT_BLOCKING_SYNC)
-        policy.spin_ns = 0;
+        policy.spin_ns = policy.yield_ns = 0;
     struct point p = event_point(e);
     if (is_foreign(e, &mark))
         r = rt_signal_wait(&e->signal, mark);

@@ -19,8 +19,11 @@
 
 #define WINDOW_TRIES 8
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
-#define YIELD_NS     (5 * (uint32_t)GM_NS_PER_MS) /* on a GPU, whose completion nobody can wake us for at once */
-#define SLICE_MS     50u
+/* On a GPU, whose completion nobody can wake us for at once. There are as many threads that wait in the executor as here, so
+ * that the processor is given to others early. */
+#define SPIN_GPU_NS (5 * (uint32_t)GM_NS_PER_US)
+#define YIELD_NS    (5 * (uint32_t)GM_NS_PER_MS)
+#define SLICE_MS    50u
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("session");
 
@@ -252,8 +255,10 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         tp_input_init(&s->output, &s->shared);
-        if (s->memory_apart)
+        if (s->memory_apart) {
+            s->patient.spin_ns = GM_MIN(s->patient.spin_ns, SPIN_GPU_NS);
             s->patient.yield_ns = YIELD_NS;
+        }
         tp_ring_init_producer(&s->ring, &s->shared.control->ring, s->shared.ring_data, s->shared.ring_size);
         result = rt_request_ready(s);
         if (result != CUDA_SUCCESS)

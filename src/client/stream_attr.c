@@ -19,8 +19,10 @@ struct tp_wait_policy rt_stream_policy(const struct rt_stream *st)
     unsigned wanted = atomic_load_explicit(&st->sync_policy, memory_order_relaxed);
     if (wanted == CU_SYNC_POLICY_SPIN)
         policy.spin_ns = RT_SPIN_NS;
-    else if (wanted == CU_SYNC_POLICY_YIELD || wanted == CU_SYNC_POLICY_BLOCKING_SYNC)
+    else if (wanted == CU_SYNC_POLICY_YIELD)
         policy.spin_ns = 0;
+    else if (wanted == CU_SYNC_POLICY_BLOCKING_SYNC)
+        policy.spin_ns = policy.yield_ns = 0;
     return policy;
 }
 

@@ -176,7 +176,7 @@ static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint32_t slice_ms, b
     atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
 }
 
-#define SPIN_ALONE_NS (30 * GM_NS_PER_US)
+#define SPIN_ALONE_NS (5 * GM_NS_PER_US)
 
 bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns)
 {
