@@ -9,6 +9,7 @@ static struct dev_queue *queue(struct dev_client *c, uint32_t number, int priori
 {
     struct dev_queue *q;
     cr_assert_eq(cuda_queue_create(c, number, priority, &q), 0);
+    cuda_stream_place(q); /* as something for the GPU does */
     return q;
 }
 
@@ -52,6 +53,23 @@ Test(places, without_a_limit_there_is_no_green_context)
     struct dev_client *c = fake_client(d, 132, 0);
     cr_assert_eq(fake_stream_groups(queue(c, 1, 0)->stream), 0);
     cr_assert_eq(fake_greens(), 0);
+    fake_client_end(c);
+}
+
+Test(places, what_is_never_for_the_gpu_needs_no_stream)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 132, 0);
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, 1, 0, &q), 0);
+    cr_assert_eq(cuda_mark(q, 1), 0);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "at once");
+    cr_assert_null(q->stream);
+    cr_assert_eq(cuda_backlog(c), 0);
+    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
+    cr_assert_not_null(q->stream);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
     fake_client_end(c);
 }
 
