@@ -62,6 +62,12 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
 
 /* ---- ps ---- */
 
+/* What a program was started with is its user's business, and the daemon's. */
+static bool may_see(const struct ctl_request *r, const struct ctl_client *c)
+{
+    return !r->conn || r->conn->trusted || r->conn->peer.uid == c->uid;
+}
+
 static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
                          const struct ctl_context *context)
 {
@@ -78,7 +84,8 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, cons
         snprintf(namespace, sizeof(namespace), "%llu", (unsigned long long)c->pid_namespace);
     else
         snprintf(namespace, sizeof(namespace), "-");
-    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace, c->command);
+    ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace,
+              may_see(r, c) ? c->command : "-");
 }
 
 static void reply_ps_server(struct ctl_request *r, struct ctl_server *s)

@@ -7,9 +7,6 @@
 #include "control/command.h"
 #include "control/server.h"
 
-/* Uids go to 2^32 - 2. */
-#define UID_MAX_VALUE 4294967294u
-
 /* Force comes after at most a day. */
 #define QUIT_MAX_S 86400u
 
@@ -34,7 +31,7 @@ void ctl_cmd_start_server(struct ctl_request *r)
 {
     const char *word = ctl_words_after(&r->words, "-uid");
     uint64_t uid;
-    if (!word || !gm_parse_u64(word, UID_MAX_VALUE, &uid)) {
+    if (!word || !gm_parse_u64(word, CTL_UID_MAX, &uid)) {
         ctl_reply(r, "A user id (UID) is required to start a new server\n");
         return;
     }

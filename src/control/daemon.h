@@ -26,6 +26,9 @@
 /* CUDA version whose MPS we answer like: 13.0. */
 #define CTL_BINARY_VERSION 13000
 
+/* Uids go to 2^32 - 2. */
+#define CTL_UID_MAX 4294967294u
+
 /* The group of a server whose user has no entry in the user data base: nogroup. */
 #define CTL_NO_GROUP 65534
 
@@ -46,15 +49,18 @@ enum {
 };
 
 struct ctl_options {
-    bool multiuser;      /* one server for all users */
+    bool multiuser;       /* one server for all users, */
+    bool has_server_user; /* which runs as */
+    uid_t server_uid;
     bool exclusive_user; /* one user's server at a time */
     bool classic_limits; /* changed limits are for new clients only */
 };
 
 struct ctl_device {
     char name[257];
-    char uuid[41]; /* GPU-70f598bb-8246-94c4-2fd3-678326b63d17 */
-    char pci[33];  /* as the server gave it: 0000:06:00.0 */
+    char uuid[41];  /* GPU-70f598bb-8246-94c4-2fd3-678326b63d17 */
+    char pci[33];   /* as the server gave it: 0000:06:00.0 */
+    bool exclusive; /* admits one context (compute mode EXCLUSIVE_PROCESS) */
 };
 
 struct ctl_conn;
@@ -88,6 +94,7 @@ struct ctl_daemon {
     struct ctl_timer *backoff;
     unsigned backoff_ms;
     bool backoff_running;
+    bool turns_logged;
     bool start_wanted; /* exclusive mode: start_server for start_uid */
     uid_t start_uid;
     uint32_t next_hidden_pid; /* for clients whose process id is not visible here */
@@ -172,6 +179,10 @@ void ctl_queue_admit(struct ctl_conn *c);
 const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
 /* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
 void ctl_queue_advance(struct ctl_daemon *d);
+/* Users take turns: somebody said so, or the device admits one server. */
+bool ctl_queue_takes_turns(const struct ctl_daemon *d);
+/* Has a client wait until no other user's server is there. */
+void ctl_queue_wait(struct ctl_conn *c);
 /* Refuses all who wait. */
 void ctl_queue_refuse_all(struct ctl_daemon *d, int result, const char *reason);
 

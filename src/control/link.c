@@ -70,6 +70,7 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
         struct ctl_device *device = &devices[n++];
         snprintf(device->name, sizeof(device->name), "%s", info.name);
         snprintf(device->pci, sizeof(device->pci), "%s", info.pci_bus_id);
+        device->exclusive = info.exclusive != 0;
         ctl_text_clean(device->name);
         ctl_text_clean(device->pci);
         format_uuid(device->uuid, info.uuid);

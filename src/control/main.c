@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "control/command.h"
 #include "control/daemon.h"
 #include "control/options.h"
@@ -91,11 +93,32 @@ static int run_in_background(const struct ctl_options *options, const char *argv
     return 1;
 }
 
+/* False with one line that says why not. */
+static bool set_server_user(struct ctl_options *options, const char *name)
+{
+    uint64_t number;
+    const struct passwd *pw = getpwnam(name);
+    const char *why = NULL;
+    if (!options->multiuser)
+        why = "is for the server of all users: -M is missing";
+    else if (!pw && !gm_parse_u64(name, CTL_UID_MAX, &number))
+        why = "there is no such user";
+    else
+        options->server_uid = pw ? pw->pw_uid : (uid_t)number;
+    if (!why && geteuid() != 0 && options->server_uid != geteuid())
+        why = "only root can start a server as another user";
+    options->has_server_user = !why;
+    if (why)
+        fprintf(stderr, "gmux-control: --server-user %s: %s\n", name, why);
+    return !why;
+}
+
 int main(int argc, char **argv)
 {
     struct ctl_options options = { 0 };
     struct gm_options walk;
     bool background = false, foreground = false;
+    const char *server_user = NULL;
     int id;
 
     fill_standard_descriptors();
@@ -111,6 +134,9 @@ int main(int argc, char **argv)
             break;
         case CTL_OPTION_MULTIUSER:
             options.multiuser = true;
+            break;
+        case CTL_OPTION_SERVER_USER:
+            server_user = walk.argument;
             break;
         case CTL_OPTION_EXCLUSIVE_USER:
             options.exclusive_user = true;
@@ -138,6 +164,8 @@ int main(int argc, char **argv)
             return 0;
         }
     }
+    if ((foreground || background) && server_user && !set_server_user(&options, server_user))
+        return 1;
     if (foreground || background)
         drop_descriptors(!foreground);
     if (foreground)

@@ -16,8 +16,18 @@ const struct gm_option ctl_options_table[] = {
       .letter = 'M',
       .name = "multiuser-server",
       .help = "Let all users share one server",
-      .text = "It runs as the daemon's user, which has to be root to serve others. Without this option each user "
-              "has a server, and users do not wait for each other." },
+      .text =
+          "Their kernels run beside each other in one context of a GPU, where the contexts of several servers take "
+          "turns. What that gives up is said below. The server runs as the daemon's user, which has to be root to "
+          "serve others, or as *--server-user*. Without this option each user has a server, and users do not wait "
+          "for each other." },
+    { .id = CTL_OPTION_SERVER_USER,
+      .name = "server-user",
+      .argument = "USER",
+      .help = "With -M: run the server as this user, by name or number, instead of as root",
+      .text =
+          "Best one that nobody logs in as: whoever can trace the server's processes has the data of all clients. "
+          "It must be able to open the device." },
     { .id = CTL_OPTION_EXCLUSIVE_USER,
       .name = "exclusive-user",
       .help = "Serve one user at a time, as NVIDIA MPS does",

@@ -2,13 +2,16 @@
  * Which server a client gets. Each user has one, so users do not wait for each other; in the multi-user mode all
  * share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there is one server at a time: clients of
  * another user queue, the running server is ended once its own clients have left, and whoever comes meanwhile queues
- * behind, so that nobody starves.
+ * behind, so that nobody starves. A device in EXCLUSIVE_PROCESS mode admits one context: there it is the same without
+ * being asked for, as soon as a server has said so.
  */
 #include "control/server.h"
 
 static uid_t owner_of(const struct ctl_daemon *d, uid_t uid)
 {
-    return d->options.multiuser ? d->uid : uid;
+    if (!d->options.multiuser)
+        return uid;
+    return d->options.has_server_user ? d->options.server_uid : d->uid;
 }
 
 static bool may_serve(const struct ctl_daemon *d, uid_t uid)
@@ -25,10 +28,18 @@ static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid)
     return NULL;
 }
 
+bool ctl_queue_takes_turns(const struct ctl_daemon *d)
+{
+    bool exclusive = d->options.exclusive_user;
+    for (unsigned i = 0; i < d->devices_count; i++)
+        exclusive |= d->devices[i].exclusive;
+    return exclusive;
+}
+
 /* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's own. */
 static bool must_wait(struct ctl_daemon *d, uid_t uid)
 {
-    if (!d->options.exclusive_user)
+    if (!ctl_queue_takes_turns(d))
         return false;
     if (!gm_list_empty(&d->queue) || d->start_wanted)
         return true;
@@ -53,12 +64,17 @@ static void serve(struct ctl_conn *c)
         return;
     }
     if (!s)
-        s = ctl_server_create(d, uid, c->peer.gid);
+        s = ctl_server_create(d, uid, d->options.multiuser ? CTL_NO_GROUP : c->peer.gid);
     if (!s) {
         ctl_conn_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, "out of memory");
         return;
     }
     ctl_server_give(s, c);
+}
+
+void ctl_queue_wait(struct ctl_conn *c)
+{
+    gm_list_append(&c->daemon->queue, &c->waiting);
 }
 
 void ctl_queue_admit(struct ctl_conn *c)
@@ -73,7 +89,7 @@ void ctl_queue_admit(struct ctl_conn *c)
         ctl_conn_refuse(c, GM_CUDA_NOT_PERMITTED, text);
     } else if (must_wait(d, owner_of(d, uid))) {
         log_pending(c, owner_of(d, uid));
-        gm_list_append(&d->queue, &c->waiting);
+        ctl_queue_wait(c);
         ctl_queue_advance(d);
     } else {
         serve(c);

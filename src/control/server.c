@@ -94,11 +94,32 @@ static void destroy(struct ctl_server *s)
 
 /* ---- start ---- */
 
+/* The device turned out to admit one server, and another user's was there first: its clients wait for their turn. */
+static bool waits_for_turn(struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    bool others = false;
+    gm_list_for_each (o, &d->servers, struct ctl_server, link)
+        others |= o->state == CTL_SERVER_ACTIVE;
+    if (!others || !ctl_queue_takes_turns(d))
+        return false;
+    ctl_log(d, "Server for user %u cannot start beside another: its clients wait for their turn", (unsigned)s->uid);
+    while (!gm_list_empty(&s->pending)) {
+        struct ctl_conn *c = gm_list_entry(s->pending.next, struct ctl_conn, waiting);
+        gm_list_remove(&c->waiting);
+        ctl_queue_wait(c);
+    }
+    destroy(s);
+    return true;
+}
+
 /* The process died before it was ready, or there never was one. Frees `s` when it gives up. */
 static void start_failed(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
     close_process(s);
+    if (waits_for_turn(s))
+        return;
     if (s->starts < CTL_SERVER_STARTS) {
         unsigned pause = CTL_RETRY_MS << (s->starts - 1);
         ctl_log(d, "Server for user %u failed to start: %s. Trying again in %ums (%u of %d)", (unsigned)s->uid,
@@ -217,6 +238,9 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
         return;
     }
     ctl_log_stranger(d, "NEW CLIENT %d from user %u: Server already exists", (int)conn->peer.pid, (unsigned)s->uid);
+    if (d->options.multiuser) /* NVIDIA's line names the server's user */
+        ctl_log_stranger(d, "Client %u is process %d of user %u", c->key, (int)conn->peer.pid,
+                         (unsigned)conn->peer.uid);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_client(&e, 0,
                           &(struct wire_link_client) { .pid = c->key,
@@ -250,8 +274,21 @@ void ctl_server_give(struct ctl_server *s, struct ctl_conn *c)
         gm_list_append(&s->pending, &c->waiting);
 }
 
+/* Which of the ways there are to serve several users on a device that admits one context. */
+static void log_turns(struct ctl_daemon *d)
+{
+    if (d->turns_logged || d->options.exclusive_user || !ctl_queue_takes_turns(d))
+        return;
+    d->turns_logged = true;
+    if (d->options.multiuser)
+        ctl_log(d, "The device is in exclusive mode: all users share one server (-M)");
+    else
+        ctl_log(d, "The device is in exclusive mode: users take turns; with -M they would share one server");
+}
+
 void ctl_server_ready(struct ctl_server *s)
 {
+    log_turns(s->daemon);
     ctl_log(s->daemon, "NEW SERVER %d: Ready", (int)s->pid);
     s->state = CTL_SERVER_ACTIVE;
     s->starts = 0;

@@ -2,11 +2,23 @@
  * The control daemon's end: it hands over clients and limits, and is told what happens to them. It is trusted, but a
  * message that makes no sense still ends the connection, and with it the server, rather than being guessed at.
  */
+#include <cuda.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/server.h"
+
+/* The compute mode may change while we run; contexts that are there stay. */
+static bool is_exclusive(const struct wire_device *d)
+{
+    int32_t mode = CU_COMPUTEMODE_DEFAULT;
+    const size_t at = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE * sizeof(mode);
+    if (d->attributes.size >= at + sizeof(mode))
+        memcpy(&mode, (const uint8_t *)d->attributes.data + at, sizeof(mode));
+    return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+}
 
 static void send_link(struct srv_server *s, const struct wire_enc *e)
 {
@@ -20,7 +32,9 @@ void srv_link_ready(struct srv_server *s)
     char bus[32];
     struct wire_enc list;
     snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", s->device.pci_domain, s->device.pci_bus, s->device.pci_device);
-    const struct wire_link_device d = { .name = s->device.name, .uuid = s->device.uuid, .pci_bus_id = bus };
+    const struct wire_link_device d = {
+        .name = s->device.name, .uuid = s->device.uuid, .pci_bus_id = bus, .exclusive = is_exclusive(&s->device)
+    };
     wire_enc_init(&list, encoded, sizeof(encoded));
     wire_put_link_device(&list, &d);
     const struct wire_link_ready m = { 1, { encoded, (uint32_t)list.size } };

@@ -42,6 +42,85 @@ teardown() {
     has_line control "Starting new server $(the_server) for user 0"
 }
 
+@test "-M: the log names the clients' users; who may not see others' command lines does not" {
+    start_daemon -M
+    start_client one "${a[@]}" -- command=first
+    [[ $(answered one) == served* ]]
+    start_client two "${b[@]}" -- command=second
+    [[ $(answered two) == served* ]]
+    has_line control "Client $one is process $one of user 12345"
+    has_line control "Client $two is process $two of user 12346"
+    run -0 "$control" ps
+    [[ $output == *" first"* && $output == *" second"* ]]
+    run -0 "${a[@]}" "$control" ps
+    [[ $output == *" first"* && $output != *" second"* ]]
+    [ "${#lines[@]}" = 3 ]
+    run -0 "${a[@]}" "$control" terminate_client "$(the_server)" "$two"
+    [ "$output" = "Only user 0 and root may use terminate_client" ]
+}
+
+@test "-M --server-user: the server is not root's" {
+    start_daemon -M --server-user 12347
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    start_client two "${b[@]}" --
+    [[ $(answered two) == served* ]]
+    [ "$(the_server | wc -l)" = 1 ]
+    has_line server "limits none uid 12347 gid 65534 home /"
+    run -1 "$control" -d --server-user 12347
+    [ "$output" = "gmux-control: --server-user 12347: is for the server of all users: -M is missing" ]
+    run -1 "$control" -d -M --server-user nobody-of-this-name
+    [ "$output" = "gmux-control: --server-user nobody-of-this-name: there is no such user" ]
+    run -1 "${a[@]}" "$control" -d -M --server-user 12347
+    [ "$output" = "gmux-control: --server-user 12347: only root can start a server as another user" ]
+}
+
+@test "a device that admits one context: users take turns, and the log says so" {
+    echo exclusive > "$DIR/mode"
+    touch "$DIR/context"
+    chmod 666 "$DIR/context"
+    start_daemon
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    has_line control "The device is in exclusive mode: users take turns; with -M they would share one server"
+    server=$(the_server)
+    start_client two "${b[@]}" --
+    wait_log control "Server $server has 1 active worker threads. Server will not shutdown."
+    [ "$(the_server)" = "$server" ]
+    stop_client one
+    [[ $(answered two) == served* ]]
+    [ "$(the_server | wc -l)" = 1 ]
+}
+
+@test "two users come before it is known that the device admits one context" {
+    echo exclusive > "$DIR/mode"
+    touch "$DIR/context"
+    chmod 666 "$DIR/context"
+    start_daemon
+    start_client one "${a[@]}" --
+    start_client two "${b[@]}" --
+    any_served() { grep -q served "$DIR/one.out" "$DIR/two.out"; }
+    until_true 100 any_served
+    first=one second=two
+    grep -q served "$DIR/one.out" || first=two second=one
+    # Its server started beside the other one and was told so, or it was known by then.
+    wait_log control "its clients wait for their turn|Try shutting down server"
+    stop_client "$first"
+    [[ $(answered "$second") == served* ]]
+    [ "$(count_lines control 'giving up')" = 0 ]
+}
+
+@test "-M on a device that admits one context: all share it" {
+    echo exclusive > "$DIR/mode"
+    touch "$DIR/context"
+    start_daemon -M
+    start_client one "${a[@]}" --
+    start_client two "${b[@]}" --
+    [[ $(answered one) == served* ]]
+    [[ $(answered two) == served* ]]
+    has_line control "The device is in exclusive mode: all users share one server \(-M\)"
+}
+
 @test "--exclusive-user: one after the other, in the order they came" {
     start_daemon --exclusive-user
     start_client one "${a[@]}" --
