@@ -404,23 +404,9 @@ int rt_capture_launch(struct rt_stream *st, const void *function, const struct r
 
 int rt_capture_copy(struct rt_stream *st, const struct rt_box *b)
 {
-    static const CUmemorytype types[] = { [RT_SIDE_DEVICE] = CU_MEMORYTYPE_DEVICE,
-                                          [RT_SIDE_HOST] = CU_MEMORYTYPE_HOST,
-                                          [RT_SIDE_UNIFIED] = CU_MEMORYTYPE_UNIFIED };
     struct rt_params p;
-    CUDA_MEMCPY3D m = { .WidthInBytes = b->width,
-                        .Height = b->height,
-                        .Depth = b->depth,
-                        .srcMemoryType = types[b->src.kind],
-                        .srcHost = (const void *)(uintptr_t)b->src.address,
-                        .srcDevice = b->src.address,
-                        .srcPitch = b->src.pitch,
-                        .srcHeight = b->src.slice / b->src.pitch,
-                        .dstMemoryType = types[b->dst.kind],
-                        .dstHost = (void *)(uintptr_t)b->dst.address,
-                        .dstDevice = b->dst.address,
-                        .dstPitch = b->dst.pitch,
-                        .dstHeight = b->dst.slice / b->dst.pitch };
+    CUDA_MEMCPY3D m;
+    rt_copy_redescribe(b, &m);
     int r = rt_params_copy(&p, &m, rt_context_handle(st->context));
     return r ? r : add(st, &p);
 }

@@ -46,17 +46,22 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
     return CUDA_SUCCESS;
 }
 
+static int plan_side(const struct rt_box *b, const struct rt_side *side, bool *in_window, uint64_t *window)
+{
+    struct rt_place p = { .in_window = true };
+    int r = side->array ? rt_copy_check_array(b, side) : rt_copy_locate(b, side, &p);
+    *in_window = r == CUDA_SUCCESS && p.in_window;
+    *window = r == CUDA_SUCCESS ? p.window : 0;
+    return r;
+}
+
 int rt_copy_plan(const struct rt_box *b, struct rt_copy_plan *out)
 {
-    struct rt_place dst, src;
     *out = (struct rt_copy_plan) { 0 };
     if (b->width == 0 || b->height == 0 || b->depth == 0)
         return CUDA_SUCCESS;
-    int r = rt_copy_locate(b, &b->dst, &dst);
-    r = r ? r : rt_copy_locate(b, &b->src, &src);
-    if (r == CUDA_SUCCESS)
-        *out = (struct rt_copy_plan) { dst.in_window, src.in_window, dst.window, src.window };
-    return r;
+    int r = plan_side(b, &b->dst, &out->dst_in_window, &out->dst);
+    return r ? r : plan_side(b, &b->src, &out->src_in_window, &out->src);
 }
 
 void rt_copy_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy *out)

@@ -31,8 +31,10 @@ struct rt_box {
     uint64_t depth;
 };
 
-/* A copy as cuMemcpy3D has it, between memory and memory. CUresult. */
+/* A copy as cuMemcpy3D has it. CUresult. */
 int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out);
+/* The other way round, for a box that is not empty. */
+void rt_copy_redescribe(const struct rt_box *box, CUDA_MEMCPY3D *out);
 
 /* A side that is memory. */
 struct rt_place {
@@ -45,16 +47,18 @@ struct rt_place {
 /* CUresult. */
 int rt_copy_locate(const struct rt_box *box, const struct rt_side *side, struct rt_place *out);
 
-/* Which sides the device can reach, and where it sees them. */
+/* Which sides the device can reach, and where it sees them. An array is reached, and nowhere. */
 struct rt_copy_plan {
     bool dst_in_window, src_in_window;
     uint64_t dst, src;
 };
-/* CUresult. An empty box is fine and reaches nothing. */
+/* CUresult; CUDA_ERROR_INVALID_VALUE, too, if it leaves an array. An empty box is fine and reaches nothing. */
 int rt_copy_plan(const struct rt_box *box, struct rt_copy_plan *out);
 /* The record of a copy between two places in the window, with pitches and slices as the box has them. */
 void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy *out);
 
+/* CUDA_ERROR_INVALID_VALUE if the box leaves the array that the side is. */
+int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
 /* The same for a copy with an array, whose number and place in it are the box's. */
 void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out);
 /* rt_copy() of a box that is not empty, with an array. */

@@ -179,7 +179,7 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
     return copy_box(&box, &dst, &src, stream, synchronous);
 }
 
-static int describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
+int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
 {
     if (p->srcLOD || p->dstLOD)
         return CUDA_ERROR_INVALID_VALUE;
@@ -206,10 +206,53 @@ static int describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
     return r ? r : make_side(&src, out, &out->src);
 }
 
-int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
+static CUmemorytype type_of(const struct rt_side *s)
 {
-    int r = describe(p, out);
-    return r || (!out->dst.array && !out->src.array) ? r : CUDA_ERROR_NOT_SUPPORTED;
+    static const CUmemorytype types[] = { [RT_SIDE_DEVICE] = CU_MEMORYTYPE_DEVICE,
+                                          [RT_SIDE_HOST] = CU_MEMORYTYPE_HOST,
+                                          [RT_SIDE_UNIFIED] = CU_MEMORYTYPE_UNIFIED,
+                                          [RT_SIDE_ARRAY] = CU_MEMORYTYPE_ARRAY };
+    return types[s->kind];
+}
+
+/* One of them has an array and where in it, the other an address and pitches. */
+static void describe_source(const struct rt_side *s, CUDA_MEMCPY3D *out)
+{
+    out->srcMemoryType = type_of(s);
+    if (s->array) {
+        out->srcArray = rt_array_handle(s->array);
+        out->srcXInBytes = s->x;
+        out->srcY = s->y;
+        out->srcZ = s->z;
+        return;
+    }
+    out->srcHost = (const void *)(uintptr_t)s->address;
+    out->srcDevice = s->address;
+    out->srcPitch = s->pitch;
+    out->srcHeight = s->slice / s->pitch;
+}
+
+static void describe_destination(const struct rt_side *s, CUDA_MEMCPY3D *out)
+{
+    out->dstMemoryType = type_of(s);
+    if (s->array) {
+        out->dstArray = rt_array_handle(s->array);
+        out->dstXInBytes = s->x;
+        out->dstY = s->y;
+        out->dstZ = s->z;
+        return;
+    }
+    out->dstHost = (void *)(uintptr_t)s->address;
+    out->dstDevice = s->address;
+    out->dstPitch = s->pitch;
+    out->dstHeight = s->slice / s->pitch;
+}
+
+void rt_copy_redescribe(const struct rt_box *b, CUDA_MEMCPY3D *out)
+{
+    *out = (CUDA_MEMCPY3D) { .WidthInBytes = b->width, .Height = b->height, .Depth = b->depth };
+    describe_source(&b->src, out);
+    describe_destination(&b->dst, out);
 }
 
 static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
@@ -219,7 +262,7 @@ static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     int r = enter(stream, &st);
-    r = r ? r : describe(p, &box);
+    r = r ? r : rt_copy_describe(p, &box);
     return r ? r : rt_copy(st, &box, synchronous);
 }
 

@@ -8,22 +8,12 @@
 #include "client/capture.h"
 #include "client/staging.h"
 
-static int check(const struct rt_box *b, const struct rt_side *s)
+int rt_copy_check_array(const struct rt_box *b, const struct rt_side *s)
 {
     const struct rt_array *a = s->array;
     return dev_array_holds(&a->shape, a->level, s->x, s->y, s->z, b->width, b->height, b->depth)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* A side of memory: where the device sees it, if it does. */
-static int place(const struct rt_box *b, const struct rt_side *s, bool *in_window, uint64_t *window)
-{
-    struct rt_place p;
-    int r = s->array ? check(b, s) : rt_copy_locate(b, s, &p);
-    *in_window = r == CUDA_SUCCESS && (s->array || p.in_window);
-    *window = r == CUDA_SUCCESS && !s->array ? p.window : 0;
-    return r;
 }
 
 void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out)
@@ -58,20 +48,18 @@ void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src, st
 
 int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
 {
-    bool dst_in_window, src_in_window;
-    uint64_t dst, src;
-    if (rt_stream_captures(st))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    int r = place(b, &b->dst, &dst_in_window, &dst);
-    r = r ? r : place(b, &b->src, &src_in_window, &src);
+    struct rt_copy_plan plan;
+    int r = rt_copy_plan(b, &plan);
     if (r)
-        return r;
-    if (dst_in_window && src_in_window) {
+        return rt_capture_failed(st, r);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_copy(st, b);
+    if (plan.dst_in_window && plan.src_in_window) {
         struct wire_rec_copy_array record;
-        rt_copy_array_record(b, dst, src, &record);
+        rt_copy_array_record(b, plan.dst, plan.src, &record);
         r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
     } else {
-        r = rt_staging_copy(st, b, 0, src_in_window == false);
+        r = rt_staging_copy(st, b, 0, !plan.src_in_window);
     }
     return r || !synchronous ? r : rt_stream_wait(st);
 }

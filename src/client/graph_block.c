@@ -131,12 +131,35 @@ static int add_call(struct rt_exec_body *b, CUhostFn fn, void *arg)
     return CUDA_SUCCESS;
 }
 
+union copy_record {
+    struct wire_record head;
+    struct wire_rec_copy memory;
+    struct wire_rec_copy_array array;
+};
+
+/* The record of a node's copy, with memory elsewhere or in other pitches. */
+static void copy_record(const struct rt_params *p, const struct rt_box *box, uint64_t dst, uint64_t src,
+                        union copy_record *out)
+{
+    if (!p->copy.array.head.size) {
+        rt_copy_record(box, dst, src, &out->memory);
+        return;
+    }
+    out->array = p->copy.array;
+    out->array.dst = dst;
+    out->array.dst_pitch = box->dst.pitch;
+    out->array.dst_slice = box->dst.slice;
+    out->array.src = src;
+    out->array.src_pitch = box->src.pitch;
+    out->array.src_slice = box->src.slice;
+}
+
 /* The record of a copy whose sides are both in the window; false for others. */
-static bool plain_copy(const struct rt_params *p, struct wire_rec_copy *out)
+static bool plain_copy(const struct rt_params *p, union copy_record *out)
 {
     if (!p->copy.plan.dst_in_window || !p->copy.plan.src_in_window)
         return false;
-    rt_copy_record(&p->copy.box, p->copy.plan.dst, p->copy.plan.src, out);
+    copy_record(p, &p->copy.box, p->copy.plan.dst, p->copy.plan.src, out);
     return true;
 }
 
@@ -144,7 +167,7 @@ static int add_copy(struct rt_exec_body *b, struct rt_node *n)
 {
     const struct rt_copy_plan *plan = &n->params.copy.plan;
     struct rt_box box = n->params.copy.box;
-    struct wire_rec_copy record;
+    union copy_record record;
     struct rt_staged *s;
     if (box.width == 0 || box.height == 0 || box.depth == 0)
         return CUDA_SUCCESS;
@@ -159,11 +182,11 @@ static int add_copy(struct rt_exec_body *b, struct rt_node *n)
     packed->pitch = box.width;
     packed->slice = box.width * box.height;
     if (plan->dst_in_window) {
-        rt_copy_record(&box, plan->dst, s->memory, &record);
+        copy_record(&n->params, &box, plan->dst, s->memory, &record);
         r = add_call(b, stage_in, s);
         r = r ? r : add_record(b, &record.head, n);
     } else {
-        rt_copy_record(&box, s->memory, plan->src, &record);
+        copy_record(&n->params, &box, s->memory, plan->src, &record);
         r = add_record(b, &record.head, n);
         r = r ? r : add_call(b, stage_out, s);
     }
@@ -288,7 +311,7 @@ int rt_block_build(struct rt_exec_body *b)
 /* Only a record that is as long as the one it replaces. */
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 {
-    struct wire_rec_copy copy;
+    union copy_record copy;
     const struct wire_record *record = NULL;
     if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL && is_listed(b, n))
         record = &n->params.kernel.record->head;

@@ -216,8 +216,12 @@ int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEMCPY, .copy = { .described = *from, .ctx = ctx } };
     if (ctx && !rt_context_find(ctx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
-    int r = rt_copy_describe(from, &p->copy.box);
-    return r ? r : rt_copy_plan(&p->copy.box, &p->copy.plan);
+    struct rt_box *b = &p->copy.box;
+    int r = rt_copy_describe(from, b);
+    r = r ? r : rt_copy_plan(b, &p->copy.plan);
+    if (r == CUDA_SUCCESS && (b->dst.array || b->src.array))
+        rt_copy_array_record(b, p->copy.plan.dst, p->copy.plan.src, &p->copy.array);
+    return r;
 }
 
 int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUcontext ctx)

@@ -30,6 +30,8 @@ struct rt_params {
             CUcontext ctx;
             struct rt_box box;
             struct rt_copy_plan plan;
+            struct wire_rec_copy_array
+                array; /* with an array: the record, whatever becomes of that; head.size 0: none */
         } copy;
         struct {
             CUDA_MEMSET_NODE_PARAMS described;

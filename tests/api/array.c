@@ -300,6 +300,128 @@ static void volumes(void)
     }
 }
 
+/* --- in graphs --- */
+
+/* Rows of 4 * 24 bytes, 10 of them, between an array and memory. */
+static CUDA_MEMCPY3D plane_copy(CUarray a, CUmemorytype type, void *host, CUdeviceptr device, bool up)
+{
+    CUDA_MEMCPY3D c = { .WidthInBytes = 96, .Height = 10, .Depth = 1, .srcPitch = 96, .dstPitch = 96 };
+    c.srcMemoryType = up ? type : CU_MEMORYTYPE_ARRAY;
+    c.dstMemoryType = up ? CU_MEMORYTYPE_ARRAY : type;
+    c.srcArray = c.dstArray = a;
+    c.srcHost = c.dstHost = host;
+    c.srcDevice = c.dstDevice = device;
+    c.srcHeight = c.dstHeight = 10;
+    return c;
+}
+
+static void launch(CUgraph g, CUgraphExec *e)
+{
+    OK(cuGraphInstantiate(e, g, 0));
+    OK(cuGraphLaunch(*e, NULL));
+    OK(cuCtxSynchronize());
+}
+
+/* From pageable memory into one array, on into another, to the device and back. */
+static void nodes(void)
+{
+    CUcontext ctx;
+    CUdeviceptr device;
+    CUgraph g;
+    CUgraphExec e;
+    CUgraphNode n[4];
+    needs_arrays();
+    uint8_t *from = made(960), *to = calloc(1, 960);
+    CUarray a = make(24, 10, 0, f32, 1, 0), b = make(24, 10, 0, f32, 1, 0);
+    OK(cuCtxGetCurrent(&ctx));
+    OK(cuMemAlloc(&device, 960));
+    CUDA_MEMCPY3D c[4] = { plane_copy(a, CU_MEMORYTYPE_HOST, from, 0, true),
+                           plane_copy(b, CU_MEMORYTYPE_ARRAY, NULL, 0, true),
+                           plane_copy(b, CU_MEMORYTYPE_DEVICE, NULL, device, false),
+                           plane_copy(NULL, CU_MEMORYTYPE_HOST, to, device, false) };
+    c[1].srcArray = a;
+    c[3].srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    OK(cuGraphCreate(&g, 0));
+    for (int i = 0; i < 4; i++)
+        OK(cuGraphAddMemcpyNode(&n[i], g, i ? &n[i - 1] : NULL, i > 0, &c[i], ctx));
+    CUDA_MEMCPY3D is = { 0 };
+    OK(cuGraphMemcpyNodeGetParams(n[1], &is));
+    EQ(is.srcMemoryType, CU_MEMORYTYPE_ARRAY);
+    TRUE(is.srcArray == a && is.dstArray == b);
+    launch(g, &e);
+    EQ(memcmp(from, to, 960), 0);
+    /* What the source has when the graph runs counts; and a part of the array. */
+    from[7] = 99;
+    memset(to, 0, 960);
+    c[2].srcXInBytes = 4;
+    c[2].srcY = 2;
+    c[2].WidthInBytes = 92;
+    c[2].Height = 8;
+    OK(cuGraphExecMemcpyNodeSetParams(e, n[2], &c[2], ctx));
+    OK(cuGraphLaunch(e, NULL));
+    OK(cuCtxSynchronize());
+    EQ(to[0], from[2 * 96 + 4]);
+    EQ(to[96 * 7 + 91], from[9 * 96 + 95]);
+    c[1].WidthInBytes = 97;
+    IS(cuGraphAddMemcpyNode(&n[0], g, NULL, 0, &c[1], ctx), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuMemFree(device));
+    OK(cuArrayDestroy(a));
+    OK(cuArrayDestroy(b));
+    free(from);
+    free(to);
+}
+
+/* Asynchronous copies of all kinds, captured: nothing happens before the launch. */
+static void captured(void)
+{
+    CUstream s;
+    CUgraph g;
+    CUgraphExec e;
+    CUdeviceptr device;
+    uint8_t *host;
+    size_t count = 0;
+    needs_arrays();
+    CUarray a = make(24, 10, 0, f32, 1, 0), row = make(96, 0, 0, u8, 1, 0);
+    OK(cuMemHostAlloc((void **)&host, 2 * 960, 0));
+    OK(cuMemAlloc(&device, 960));
+    OK(cuMemsetD8(device, 0, 960));
+    for (size_t i = 0; i < 960; i++)
+        host[i] = pattern(i);
+    memset(host + 960, 0, 960);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    const CUDA_MEMCPY2D up = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+                               .srcHost = host,
+                               .srcPitch = 96,
+                               .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                               .dstArray = a,
+                               .WidthInBytes = 96,
+                               .Height = 10 };
+    const CUDA_MEMCPY3D down = plane_copy(a, CU_MEMORYTYPE_DEVICE, NULL, device, false);
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(cuMemcpy2DAsync(&up, s));
+    OK(cuMemcpy3DAsync(&down, s));
+    OK(cuMemcpyHtoAAsync(row, 0, host, 96, s));
+    OK(cuMemcpyAtoHAsync(host + 960 + 96, row, 32, 64, s));
+    OK(cuMemcpyDtoHAsync(host + 960, device, 96, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphGetNodes(g, NULL, &count));
+    EQ(count, 5);
+    OK(cuCtxSynchronize());
+    EQ(host[960 + 1], 0);
+    launch(g, &e);
+    EQ(memcmp(host, host + 960, 96), 0);
+    EQ(memcmp(host + 32, host + 960 + 96, 64), 0);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuStreamDestroy(s));
+    OK(cuMemFree(device));
+    OK(cuMemFreeHost(host));
+    OK(cuArrayDestroy(a));
+    OK(cuArrayDestroy(row));
+}
+
 /* More than what is in flight at a time on the way from or to pageable memory, and rows that do not divide it. */
 static void large(void)
 {
@@ -555,6 +677,8 @@ int main(void)
         TEST(planes),
         TEST(rows),
         TEST(volumes),
+        TEST(nodes),
+        TEST(captured),
         TEST(large),
         TEST(source_is_free_at_once),
         TEST(out_of_bounds),
