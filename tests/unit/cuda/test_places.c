@@ -66,9 +66,12 @@ Test(places, what_is_never_for_the_gpu_needs_no_stream)
     cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "at once");
     cr_assert_null(q->stream);
     cr_assert_eq(cuda_backlog(c), 0);
-    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
-    cr_assert_not_null(q->stream);
+    cuda_stream_place(q);
+    fake_hold(q->stream, true);
+    cr_assert_eq(cuda_mark(q, 2), 0);
     cuda_flush(c);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "in its stream's order from then on");
+    fake_hold(q->stream, false);
     cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
     fake_client_end(c);
 }
