@@ -149,6 +149,31 @@ verdict "gmux memory a second after them: ${before:-?} MiB before, ${after:-?} M
 check "gmux vecadd after it" "$build/examples/vecadd"
 "$control" ps | sed 's/^/        /'
 
+echo "== two users"
+if [ "$(id -u)" -eq 0 ]; then
+    check "gmux api-users, a server each" "$build/tests/api/api-users"
+    for how in "-M" "-M --server-user 12347"; do
+        if [ "$how" != -M ] && ! setpriv --reuid 12347 --clear-groups test -x "$build/src/server/gmux-server"; then
+            echo "        $how: skipped: user 12347 cannot reach $build"
+            continue
+        fi
+        "$control" quit -t 5 >"$dir/out" 2>&1
+        # shellcheck disable=SC2086 # two words
+        "$control" -d $how || exit 1
+        check "gmux $how api-users" "$build/tests/api/api-users"
+        { echo "# api-users $how" && cat "$dir/out"; } >>"$dir/gmux.tap"
+        check "gmux $how ipc" "$build/tests/api/api-ipc"
+        check "gmux $how nbody" "$build/examples/nbody" -benchmark -compare -numbodies=16384 -iterations=10
+        servers=$("$control" get_server_list | wc -l)
+        [ "$servers" -eq 1 ]
+        verdict "gmux $how: $servers server" $? "$dir/out"
+    done
+    "$control" quit -t 5 >"$dir/out" 2>&1
+    "$control" -d || exit 1
+else
+    echo "        skipped: only root can be several users"
+fi
+
 if [ -x "$build/bench/launch" ]; then
     echo "== launches: name, median ns, 99 % ns"
     for how in native gmux; do

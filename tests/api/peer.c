@@ -1,5 +1,6 @@
 #include "peer.h"
 
+#include <grp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -167,10 +168,17 @@ static _Noreturn void serve(int socket)
 
 void peer_start(struct peer *p)
 {
+    peer_start_as(p, 0);
+}
+
+void peer_start_as(struct peer *p, unsigned uid)
+{
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0 || (p->pid = fork()) < 0)
         _exit(99);
     if (p->pid == 0) {
+        if (uid && (setgroups(0, NULL) != 0 || setgid(uid) != 0 || setuid(uid) != 0))
+            _exit(98);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(pair[0]);
         serve(pair[1]);

@@ -51,6 +51,8 @@ struct peer {
 
 /* Before cuInit. */
 void peer_start(struct peer *p);
+/* As another user, which takes root; 0: as we are. */
+void peer_start_as(struct peer *p, unsigned uid);
 /* Has it done: m->result and what else it brings. `fd`: goes along; -1: none. */
 void peer_ask_fd(struct peer *p, struct peer_message *m, int fd);
 void peer_ask(struct peer *p, struct peer_message *m);
