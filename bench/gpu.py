@@ -75,9 +75,9 @@ class Gpu:
 
 
 class Bench:
-    def __init__(self, tree, found, gpu, args, end):
-        self.tree, self.ways, self.gpu, self.args, self.end = tree, found, gpu, args, end
-        self.samples, self.reasons = {}, []
+    def __init__(self, folder, tree, found, gpu, args, end):
+        self.folder, self.tree, self.ways, self.gpu, self.args, self.end = folder, tree, found, gpu, args, end
+        self.samples, self.reasons, self.logs, self.clients = {}, [], {}, {}
 
     def tool(self, name):
         return str(self.tree / ("examples" if name == "nbody" else "bench") / name)
@@ -104,6 +104,12 @@ class Bench:
             why = str(e) or type(e).__name__
             seen.setdefault(column, why)
             self.reasons.append(f"{row}, {column}: {why}")
+
+    def keep_logs(self, way):
+        """Before its daemon ends: they are written out beside the table. How many clients the daemon's log names: a
+        column whose programs went elsewhere shows."""
+        self.logs[way.name] = way.logs()
+        self.clients[way.name] = sum(t.count("NEW CLIENT") for t in self.logs[way.name].values())
 
     def limit(self, seconds):
         return max(1.0, min(seconds, self.left()))
@@ -277,7 +283,8 @@ def bench_idle_cpu(b):
 
 def bench_second_user(b):
     """A job of 2 s (small kernels; how many that are is measured alone) of another user, while the first user's
-    program is busy for 5 s. From its start to its end; the native column has the job alone."""
+    program is busy for 5 s. From its start to its end; the native column has the job alone. In a row of its own the
+    same under daemons with -M: one server, and so one context, for both users."""
     alone = b.samples.get("kernels_10", {}).get("native")
     base = statistics.median(alone) if isinstance(alone, list) else 16000 if b.args.device == "cuda" else 400
     job = [b.tool("spin"), f"-kernels={max(1, int(2 * base))}"]
@@ -303,6 +310,16 @@ def bench_second_user(b):
                 path.rmdir() if path.is_dir() else path.unlink()
             home.rmdir()
     b.rounds("second_user", 1, ("native", lambda w: once(w, busy=False)), ("sliced", once), ("mps", once), ("gmux", once))
+
+    def shared(way):
+        one = way.variant(f"{way.name}-M", "-M")
+        one.start(b.folder)
+        try:
+            return once(one)
+        finally:
+            b.keep_logs(one)
+            one.stop()
+    b.rounds("second_user_M", 1, ("mps", shared), ("gmux", shared))
 
 
 def bench_torch(b):
@@ -339,6 +356,7 @@ ROWS = {
     "start": ("from exec to the end of the first kernel", "ms", lambda m: ("<=", m["native"] + 50),
               lambda m: ("<=", m["native"]), bench_start),
     "second_user": ("a second user's 2 s job", "s", lambda m: ("<=", 2.2), None, bench_second_user),
+    "second_user_M": ("the same, one server for both users (-M)", "s", lambda m: ("<=", 2.2), None, None),
     "idle_cpu": ("daemons' CPU use, 8 clients idle", "% of a core", lambda m: ("<=", 0), None, bench_idle_cpu),
     "clients": ("clients at once", "", lambda m: (">=", 100), lambda m: (">=", 250), bench_clients),
     "neighbours": ("idle clients of 4 that survive a neighbour's fault", "", lambda m: (">=", 4), None, bench_neighbours),
@@ -376,11 +394,6 @@ def table(b):
     return rows, lines
 
 
-def connected(found):
-    """How many clients each daemon's log names: a column whose programs went elsewhere shows."""
-    return {n: sum(t.count("NEW CLIENT") for t in w.logs().values()) for n, w in found.items() if w.control}
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("build")
@@ -403,7 +416,7 @@ def main():
         gpu = Gpu(found["native"].library if "native" in found else None)
         machine = f"{gpu.name()}, driver {gpu.driver()}, {os.cpu_count()} cores"
         print(machine, *missing, sep="\n", flush=True)
-        b = Bench(tree, found, gpu, args, begin + args.budget)
+        b = Bench(folder, tree, found, gpu, args, begin + args.budget)
         try:
             for way in list(found.values()):
                 try:
@@ -416,23 +429,23 @@ def main():
                     t0 = time.monotonic()
                     row[4](b)
                     print(f"# {name}: {time.monotonic() - t0:.1f} s", flush=True)
-            clients = connected(found)
         finally:
-            logs = {w.name: w.logs() for w in found.values() if w.control}
             for way in found.values():
+                if way.control:
+                    b.keep_logs(way)
                 way.stop()
     rows, lines = table(b)
     out = pathlib.Path(args.out or pathlib.Path(args.build) / "gpu.json")
     out.write_text(json.dumps({"machine": machine, "date": datetime.date.today().isoformat(), "missing": missing,
-                               "rows": rows, "failures": b.reasons, "clients_connected": clients,
+                               "rows": rows, "failures": b.reasons, "clients_connected": b.clients,
                                "seconds": round(time.monotonic() - begin, 1)}, indent=1) + "\n")
-    for name, files in logs.items():
+    for name, files in b.logs.items():
         for file, text in files.items():
             out.with_suffix(f".{name}-{file}").write_text(text[-200000:])
     print(*lines, sep="\n")
     for reason in b.reasons:
         print("failed:", reason)
-    print(f"clients that the daemons saw: {clients}; {time.monotonic() - begin:.0f} s; written to {out}")
+    print(f"clients that the daemons saw: {b.clients}; {time.monotonic() - begin:.0f} s; written to {out}")
     return 0
 
 

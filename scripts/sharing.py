@@ -161,10 +161,14 @@ class Program:
 
 
 class Way:
-    def __init__(self, name, library, control=None, device=None):
-        """`library`: the folder of the libcuda.so.1 to use; `control`: the daemon's program."""
+    def __init__(self, name, library, control=None, device=None, options=()):
+        """`library`: the folder of the libcuda.so.1 to use; `control`: the daemon's program, with `options`."""
         self.name, self.library, self.control, self.device = name, str(library), control and str(control), device
-        self.dir = None
+        self.options, self.dir = list(options), None
+
+    def variant(self, name, *options):
+        """The same with other options of its daemon, not started."""
+        return Way(name, self.library, self.control, self.device, options)
 
     def env(self, **extra):
         e = {k: v for k, v in os.environ.items() if k not in OURS and not k.startswith("CUDA_MPS_")}
@@ -188,7 +192,7 @@ class Way:
             (self.dir / name).chmod(0o777)
         self.dir.chmod(0o755)
         with open(self.dir / "out", "w") as out:
-            status = subprocess.run([self.control, "-d"], env=self.env(), stdin=subprocess.DEVNULL, stdout=out,
+            status = subprocess.run([self.control, "-d", *self.options], env=self.env(), stdin=subprocess.DEVNULL, stdout=out,
                                     stderr=out, timeout=30, check=False).returncode
         if status:
             text = (self.dir / "out").read_text().strip()
