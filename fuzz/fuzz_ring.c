@@ -36,11 +36,25 @@ LOOK(stamp)
 LOOK(gate)
 LOOK(mark)
 LOOK(retire)
+LOOK(call)
+LOOK(copy_array)
+LOOK(run)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct wire_record_ops ops = {
-        look_launch, look_copy, look_write, look_fill, look_wait, look_stamp, look_gate, look_mark, look_retire,
+        .launch = look_launch,
+        .copy = look_copy,
+        .write = look_write,
+        .fill = look_fill,
+        .wait = look_wait,
+        .stamp = look_stamp,
+        .gate = look_gate,
+        .mark = look_mark,
+        .retire = look_retire,
+        .call = look_call,
+        .copy_array = look_copy_array,
+        .run = look_run,
     };
     static struct tp_ring_shared shared;
     static uint8_t memory[RING];

@@ -48,35 +48,56 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
 /* At most so many bytes are written at once, so that the device begins while the rest is written. */
 #define RUN_BYTES (32u << 10)
 
+/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have. */
+static size_t make_run(uint8_t *at, size_t bytes, uint32_t *count)
+{
+    size_t used = 0;
+    for (*count = 0; used < bytes; ++*count) {
+        struct wire_record *head = (struct wire_record *)(void *)(at + used);
+        size_t size = (head->size + 7u) & ~(size_t)7;
+        if (*count && used + size > RUN_BYTES)
+            break;
+        head->flags = 0;
+        head->stream = 0;
+        head->reserved = 0;
+        head->seq = 0;
+        used += size;
+    }
+    return used;
+}
+
 int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
 {
     struct rt_session *s = rt_session;
     uint32_t number = st->number;
     if (GM_UNLIKELY(number >= TP_STREAMS))
         return CUDA_ERROR_INVALID_HANDLE;
-    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed);
-    uint8_t *at = records, *end = at + bytes;
-    if (at < end && st->role == RT_ROLE_BLOCKING) {
+    uint64_t next = atomic_load_explicit(&s->lanes[number].issued, memory_order_relaxed) + 1;
+    if (bytes && st->role == RT_ROLE_BLOCKING) {
         st->context->dirty[number / 64] |= 1ull << number % 64;
         st->context->dirty_any = true;
     }
-    while (at < end) {
+    for (uint8_t *at = records, *end = at + bytes; at < end;) {
         struct wire_record *first = (struct wire_record *)(void *)at;
-        uint8_t *from = at;
-        for (size_t size = 0; at < end; at += size) {
-            struct wire_record *head = (struct wire_record *)(void *)at;
-            size = (head->size + 7u) & ~(size_t)7;
-            if (at != from && (size_t)(at - from) + size > RUN_BYTES)
-                break;
-            head->flags = 0;
-            head->stream = number;
-            head->reserved = 0;
-            head->seq = ++next;
+        uint32_t count;
+        size_t size = make_run(at, (size_t)(end - at), &count);
+        struct wire_rec_run run = {
+            .head = { .op = WIRE_OP_RUN, .size = (uint32_t)(sizeof(run) + size), .stream = number, .seq = next },
+            .count = count
+        };
+        int r;
+        if (count > 1) {
+            r = tp_ring_write(&s->ring, &run.head, sizeof(run), at, size, &s->patient);
+        } else {
+            first->stream = number;
+            first->seq = next;
+            r = tp_ring_write(&s->ring, first, first->size, NULL, 0, &s->patient);
         }
-        int r = tp_ring_write(&s->ring, first, (size_t)(at - from), NULL, 0, &s->patient);
         if (GM_UNLIKELY(r != 0))
             return ring_result(r);
-        atomic_store_explicit(&s->lanes[number].issued, next, memory_order_release);
+        next += count;
+        atomic_store_explicit(&s->lanes[number].issued, next - 1, memory_order_release);
+        at += size;
     }
     return CUDA_SUCCESS;
 }

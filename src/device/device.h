@@ -105,6 +105,21 @@ struct dev_call {
     struct wire_enc *reply;
 };
 
+/* Operations that a client expects to hand over again, byte for byte: records, each padded to 8 bytes, whose streams and
+ * sequence numbers are 0. */
+struct dev_run {
+    uint64_t seq; /* of the first; they have one each */
+    uint32_t count;
+    uint32_t size; /* bytes */
+    const void *records;
+};
+
+enum dev_run_verdict {
+    DEV_RUN_PLAIN, /* the operations come one by one, as ever */
+    DEV_RUN_DONE,  /* it has been submitted; they do not come */
+    DEV_RUN_LEARN, /* they come, and none of them is submitted; then run_end() */
+};
+
 struct dev_ops {
     const char *name;
 
@@ -164,6 +179,10 @@ struct dev_ops {
     int (*mark)(struct dev_queue *q, uint64_t seq);
     /* Copies with an array on one side or both. NULL: the device has no arrays. */
     int (*copy_array)(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);
+    /* Before the operations of a run. NULL: all runs are plain. */
+    enum dev_run_verdict (*run_begin)(struct dev_queue *q, const struct dev_run *run);
+    /* After those of one that is learnt. True: it has been submitted. False: nothing has; the operations come again, plain. */
+    bool (*run_end)(struct dev_queue *q, const struct dev_run *run);
     /* Answers; CUresult of the question, no fault of the client. The client's thread, while its queues may have
      * work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
     int (*call)(struct dev_client *c, const struct dev_call *call);

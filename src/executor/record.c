@@ -16,6 +16,7 @@
 struct take {
     struct exe_client *client;
     struct exe_stream *stream;
+    uint64_t seq;
     const char *why;
 };
 
@@ -104,7 +105,7 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
             .params = r->params,
             .params_size = size,
         };
-        result = c->engine->ops->launch(t->stream->queue, r->head.seq, &l);
+        result = c->engine->ops->launch(t->stream->queue, t->seq, &l);
     } else {
         t->why = "launch of a module that is not loaded";
     }
@@ -115,7 +116,7 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
 static int take_copy(void *arg, const struct wire_rec_copy *r)
 {
     struct take *t = arg;
-    return t->client->engine->ops->copy(t->stream->queue, r->head.seq, r);
+    return t->client->engine->ops->copy(t->stream->queue, t->seq, r);
 }
 
 static int take_copy_array(void *arg, const struct wire_rec_copy_array *r)
@@ -126,20 +127,20 @@ static int take_copy_array(void *arg, const struct wire_rec_copy_array *r)
         t->why = "copy of an array, which the device does not have";
         return GM_CUDA_NOT_SUPPORTED;
     }
-    return ops->copy_array(t->stream->queue, r->head.seq, r);
+    return ops->copy_array(t->stream->queue, t->seq, r);
 }
 
 static int take_write(void *arg, const struct wire_rec_write *r)
 {
     struct take *t = arg;
-    return t->client->engine->ops->write(t->stream->queue, r->head.seq, r->dst, r->data,
+    return t->client->engine->ops->write(t->stream->queue, t->seq, r->dst, r->data,
                                          r->head.size - (uint32_t)sizeof(*r));
 }
 
 static int take_fill(void *arg, const struct wire_rec_fill *r)
 {
     struct take *t = arg;
-    return t->client->engine->ops->fill(t->stream->queue, r->head.seq, r);
+    return t->client->engine->ops->fill(t->stream->queue, t->seq, r);
 }
 
 static int take_wait(void *arg, const struct wire_rec_wait *r)
@@ -155,8 +156,8 @@ static int take_wait(void *arg, const struct wire_rec_wait *r)
         return GM_CUDA_INVALID_VALUE;
     }
     if (!other->queue || other == t->stream) /* done with, or ordered anyway */
-        return ops->mark(t->stream->queue, r->head.seq);
-    return ops->wait(t->stream->queue, r->head.seq, other->queue, r->other_seq);
+        return ops->mark(t->stream->queue, t->seq);
+    return ops->wait(t->stream->queue, t->seq, other->queue, r->other_seq);
 }
 
 static int take_stamp(void *arg, const struct wire_rec_stamp *r)
@@ -166,13 +167,13 @@ static int take_stamp(void *arg, const struct wire_rec_stamp *r)
         t->why = "stamp of an event that does not exist";
         return GM_CUDA_INVALID_VALUE;
     }
-    return t->client->engine->ops->stamp(t->stream->queue, r->head.seq, r->event);
+    return t->client->engine->ops->stamp(t->stream->queue, t->seq, r->event);
 }
 
 static int take_gate(void *arg, const struct wire_rec_gate *r)
 {
     struct take *t = arg;
-    int result = t->client->engine->ops->gate(t->stream->queue, r->head.seq);
+    int result = t->client->engine->ops->gate(t->stream->queue, t->seq);
     if (result == 0) {
         t->client->gates += t->stream->gate == 0;
         t->stream->gate = r->head.seq;
@@ -183,7 +184,7 @@ static int take_gate(void *arg, const struct wire_rec_gate *r)
 static int take_mark(void *arg, const struct wire_rec_mark *r)
 {
     struct take *t = arg;
-    return t->client->engine->ops->mark(t->stream->queue, r->head.seq);
+    return t->client->engine->ops->mark(t->stream->queue, t->seq);
 }
 
 /* Completes like a mark. The queue goes later, when the device holds nothing of this client: the shared word that says
@@ -191,7 +192,7 @@ static int take_mark(void *arg, const struct wire_rec_mark *r)
 static int take_retire(void *arg, const struct wire_rec_retire *r)
 {
     struct take *t = arg;
-    int result = t->client->engine->ops->mark(t->stream->queue, r->head.seq);
+    int result = t->client->engine->ops->mark(t->stream->queue, t->seq);
     if (result == 0) {
         t->stream->retired = true;
         t->client->retired++;
@@ -242,7 +243,78 @@ static int take_call(void *arg, const struct wire_rec_call *r)
     memcpy(shared->bytes, c->reply, shared->size);
     c->calls = r->number;
     tp_word_publish(&c->session.control->replied, c->calls);
-    return c->engine->ops->mark(t->stream->queue, r->head.seq);
+    return c->engine->ops->mark(t->stream->queue, t->seq);
+}
+
+/* --- runs ----------------------------------------------------------------------------------------------------------- */
+
+static const struct wire_record *inner(const struct wire_rec_run *r, uint32_t at)
+{
+    return (const struct wire_record *)(const void *)(r->records + at);
+}
+
+static uint32_t padded(uint32_t size)
+{
+    return (size + 7u) & ~7u;
+}
+
+static bool may_be_in_run(uint32_t op)
+{
+    return op == WIRE_OP_LAUNCH || op == WIRE_OP_COPY || op == WIRE_OP_FILL || op == WIRE_OP_COPY_ARRAY;
+}
+
+static bool is_sound(const struct wire_rec_run *r, uint32_t size)
+{
+    uint32_t at = 0, count = 0;
+    for (; at < size; count++) {
+        const struct wire_record *op = inner(r, at);
+        if (size - at < sizeof(*op) || !may_be_in_run(op->op) || !wire_record_check(op) || op->size > size - at ||
+            padded(op->size) > size - at || op->stream || op->seq)
+            return false;
+        at += padded(op->size);
+    }
+    return count == r->count;
+}
+
+static const struct wire_record_ops record_ops;
+
+static int take_each(struct take *t, const struct wire_rec_run *r)
+{
+    uint32_t size = r->head.size - (uint32_t)sizeof(*r);
+    int result = 0;
+    t->seq = r->head.seq;
+    for (uint32_t at = 0; at < size && result == 0; at += padded(inner(r, at)->size), t->seq++)
+        result = wire_record_dispatch(&record_ops, t, inner(r, at));
+    return result;
+}
+
+static int take_run(void *arg, const struct wire_rec_run *r)
+{
+    struct take *t = arg;
+    struct exe_client *c = t->client;
+    const struct dev_ops *ops = c->engine->ops;
+    const struct dev_run run = {
+        .seq = r->head.seq, .count = r->count, .size = r->head.size - (uint32_t)sizeof(*r), .records = r->records
+    };
+    enum dev_run_verdict verdict = DEV_RUN_PLAIN;
+    if (r->reserved || !is_sound(r, run.size)) {
+        t->why = "run of operations that are none";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    if (ops->run_begin) {
+        pthread_mutex_lock(&c->modules_lock); /* what it remembers are functions of modules */
+        verdict = ops->run_begin(t->stream->queue, &run);
+        pthread_mutex_unlock(&c->modules_lock);
+    }
+    if (verdict == DEV_RUN_DONE)
+        return 0;
+    int result = take_each(t, r);
+    if (verdict == DEV_RUN_PLAIN)
+        return result;
+    pthread_mutex_lock(&c->modules_lock);
+    bool submitted = ops->run_end(t->stream->queue, &run);
+    pthread_mutex_unlock(&c->modules_lock);
+    return result || submitted ? result : take_each(t, r);
 }
 
 static const struct wire_record_ops record_ops = {
@@ -257,11 +329,14 @@ static const struct wire_record_ops record_ops = {
     .mark = take_mark,
     .retire = take_retire,
     .call = take_call,
+    .run = take_run,
 };
 
 int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why)
 {
-    struct take t = { .client = c };
+    struct take t = { .client = c, .seq = r->seq };
+    uint32_t count = r->op == WIRE_OP_RUN ? ((const struct wire_rec_run *)(const void *)r)->count : 1;
+    uint64_t last = r->seq + count - 1;
 
     *why = "record with an unknown flag or stream";
     if (r->flags != 0 || r->reserved != 0 || r->stream >= c->session.streams_count)
@@ -271,20 +346,20 @@ int exe_record_take(struct exe_client *c, const struct wire_record *r, const cha
     if (!t.stream)
         return GM_CUDA_OUT_OF_MEMORY;
     /* The record that an earlier executor had accepted and finished, but not yet taken off the ring. */
-    bool seen = c->resumed && !c->any_taken && r->seq == t.stream->last && r->seq != 0;
+    bool seen = c->resumed && !c->any_taken && last == t.stream->last && r->seq != 0;
     c->any_taken = true;
     if (seen)
         return 0;
     *why = "record out of sequence";
-    if (r->seq != t.stream->last + 1)
+    if (r->seq != t.stream->last + 1 || count == 0)
         return GM_CUDA_INVALID_VALUE;
     *why = "the device refused to make a stream";
     int result = ensure_queue(c, t.stream, r->stream);
     if (result != 0)
         return result;
 
-    t.stream->last = r->seq;
-    atomic_store_explicit(&c->session.streams[r->stream].accepted, r->seq, memory_order_release);
+    t.stream->last = last;
+    atomic_store_explicit(&c->session.streams[r->stream].accepted, last, memory_order_release);
     t.why = "the device refused a record";
     result = wire_record_dispatch(&record_ops, &t, r);
     *why = t.why;

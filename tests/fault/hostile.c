@@ -224,6 +224,62 @@ static void records_out_of_order(void)
     check_neighbour();
 }
 
+/* Runs whose members are not what runs have, or not as many as they say. */
+static void broken_runs(void)
+{
+    struct {
+        struct wire_rec_run run;
+        union {
+            struct wire_record head;
+            struct wire_rec_fill fill;
+            struct wire_rec_mark mark;
+        } member[2];
+    } r, good;
+    const size_t fill = sizeof(struct wire_rec_fill), one = sizeof(r.run) + fill;
+    memset(&good, 0, sizeof(good));
+    good.run.count = 1;
+    good.member[0].head = (struct wire_record) { .op = WIRE_OP_FILL, .size = (uint32_t)fill };
+
+    r = good;
+    expect_failure("a run of none", 1, WIRE_OP_RUN, &r, sizeof(r.run), 0, 0);
+    r = good, r.run.count = 0;
+    expect_failure("a run that counts none", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.run.count = 2;
+    expect_failure("a run that counts more", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.run.count = UINT32_MAX;
+    expect_failure("a run that counts for ever", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.run.reserved = 1;
+    expect_failure("a run with something reserved", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good;
+    expect_failure("a run that is cut", 1, WIRE_OP_RUN, &r, one - 8, 0, 0);
+    r = good;
+    expect_failure("a run with half a head behind it", 1, WIRE_OP_RUN, &r, one + sizeof(struct wire_record) / 2, 0,
+                   0);
+    r = good, r.member[0].head.size--;
+    expect_failure("a member that is too short", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.member[0].head.size = UINT32_MAX;
+    expect_failure("a member without end", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.member[0].head.seq = 1;
+    expect_failure("a member with a number", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    r = good, r.member[0].head.stream = 1;
+    expect_failure("a member with a stream", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    const uint16_t others[] = { 0,
+                                WIRE_OP_WRITE,
+                                WIRE_OP_WAIT,
+                                WIRE_OP_STAMP,
+                                WIRE_OP_GATE,
+                                WIRE_OP_MARK,
+                                WIRE_OP_RETIRE,
+                                WIRE_OP_CALL,
+                                WIRE_OP_RUN,
+                                UINT16_MAX };
+    for (unsigned i = 0; i < GM_ARRAY_LEN(others); i++) {
+        r = good, r.member[0].head.op = others[i];
+        expect_failure("a member that is not for runs", 1, WIRE_OP_RUN, &r, one, 0, 0);
+    }
+    check_neighbour();
+}
+
 /* Calls that are well formed and ask for nonsense get an answer, and the client goes on. */
 static void nonsense_calls(void)
 {
@@ -410,6 +466,7 @@ int main(void)
     random_ring();
     random_records();
     records_out_of_order();
+    broken_runs();
     nonsense_calls();
     fiddled_flags();
     bad_images();
