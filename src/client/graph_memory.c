@@ -83,7 +83,7 @@ void rt_graph_memory_unref(struct rt_graph_memory *m)
     reserved -= m->size;
     set_used(m, false);
     if (rt_memory_remove(m->address, 1u << RT_MEMORY_GRAPH, &range))
-        rt_memory_free_later(m->address, m->number, m->seq);
+        rt_memory_free_later(m->address, NULL, m->number, m->seq);
     free(m);
 }
 

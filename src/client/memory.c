@@ -9,6 +9,7 @@
 #include "client/capture.h"
 #include "client/gen/api.h"
 #include "client/graph_memory.h"
+#include "client/pool_ipc.h"
 
 #define PITCH_ALIGN 512u
 
@@ -18,12 +19,18 @@
 struct delayed_free {
     struct delayed_free *next;
     uint64_t address;
+    struct rt_pool_view *view; /* instead of that; NULL: none */
     uint32_t number;
     uint64_t seq;
 };
 
 static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct delayed_free *delayed; /* delayed_lock */
+
+static void give_back(uint64_t address, struct rt_pool_view *view)
+{
+    (void)(view ? rt_pool_view_close(view) : rt_request_free(rt_session, address));
+}
 
 bool rt_memory_reap(bool all)
 {
@@ -39,7 +46,7 @@ bool rt_memory_reap(bool all)
             continue;
         }
         *at = d->next;
-        (void)rt_request_free(s, d->address);
+        give_back(d->address, d->view);
         free(d);
         any = true;
     }
@@ -47,15 +54,15 @@ bool rt_memory_reap(bool all)
     return (all && rt_pools_trim(true)) || any;
 }
 
-void rt_memory_free_later(uint64_t address, uint32_t number, uint64_t seq)
+void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq)
 {
     struct delayed_free *d = malloc(sizeof(*d));
     if (!d) { /* then at once */
         (void)rt_session_wait(rt_session, number, seq, NULL);
-        (void)rt_request_free(rt_session, address);
+        give_back(address, view);
         return;
     }
-    *d = (struct delayed_free) { .address = address, .number = number, .seq = seq };
+    *d = (struct delayed_free) { .address = address, .view = view, .number = number, .seq = seq };
     pthread_mutex_lock(&delayed_lock);
     d->next = delayed;
     delayed = d;
@@ -89,6 +96,22 @@ static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, un
     return r;
 }
 
+bool rt_memory_is_imported_block(uint64_t address)
+{
+    struct rt_range range;
+    return rt_memory_find(address, &range) && range.kind == RT_MEMORY_IMPORTED_BLOCK && range.base == address;
+}
+
+static int release_imported(uint64_t address)
+{
+    struct rt_pool_view *view = rt_pool_view_leave(address);
+    if (!view)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_session_wait_all(rt_session);
+    int closed = rt_pool_view_close(view);
+    return r ? r : closed;
+}
+
 /* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
 static int release(uint64_t address, unsigned accept)
 {
@@ -98,6 +121,8 @@ static int release(uint64_t address, unsigned accept)
     int r = rt_capture_unsafe();
     if (r)
         return r;
+    if ((accept & KIND(RT_MEMORY_DEVICE)) && rt_memory_is_imported_block(address))
+        return release_imported(address);
     if (!rt_memory_remove(address, accept, &range)) {
         r = accept & KIND(RT_MEMORY_DEVICE) ? rt_graph_memory_free(address, 0, 0) : CUDA_ERROR_NOT_FOUND;
         return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_session_wait_all(rt_session);

@@ -16,6 +16,7 @@ enum rt_memory {
     RT_MEMORY_GLOBAL,         /* a module's variable: device memory that is not the program's to free */
     RT_MEMORY_GLOBAL_MANAGED, /* the same, and the host may touch it */
     RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
+    RT_MEMORY_IMPORTED_BLOCK, /* of another process's memory pool (pool_ipc.h) */
     RT_MEMORY_VIRTUAL,        /* mapped with cuMemMap */
     RT_MEMORY_GRAPH,          /* of a node of a graph (graph_memory.h) */
 };
@@ -56,7 +57,7 @@ void rt_memory_set_access(uint64_t base, unsigned access);
 static inline bool rt_memory_is_device(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_IMPORTED ||
-           r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_GRAPH;
+           r->kind == RT_MEMORY_IMPORTED_BLOCK || r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_GRAPH;
 }
 
 static inline bool rt_memory_is_managed(const struct rt_range *r)
@@ -67,7 +68,7 @@ static inline bool rt_memory_is_managed(const struct rt_range *r)
 /* Nobody but the device can touch it, whatever the device: it is not in this process's window. */
 static inline bool rt_memory_is_apart(const struct rt_range *r)
 {
-    return r->kind == RT_MEMORY_IMPORTED || r->kind == RT_MEMORY_VIRTUAL ||
+    return r->kind == RT_MEMORY_IMPORTED || r->kind == RT_MEMORY_IMPORTED_BLOCK || r->kind == RT_MEMORY_VIRTUAL ||
            (rt_session->memory_apart && rt_memory_is_device(r));
 }
 
@@ -76,8 +77,12 @@ static inline bool rt_memory_is_host(const struct rt_range *r)
     return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
 }
 
-/* Gives an allocation of the server's back when lane `number` has completed `seq`. */
-void rt_memory_free_later(uint64_t address, uint32_t number, uint64_t seq);
+/* True if the address is where an allocation of another process's pool starts. */
+bool rt_memory_is_imported_block(uint64_t address);
+
+/* Gives an allocation of the server's back, or closes a view, when lane `number` has completed `seq`. */
+struct rt_pool_view;
+void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq);
 /* Gives back what is due by now; with `all`, waits for what is not, and takes from the pools what they hold unused. True
  * if that was anything. */
 bool rt_memory_reap(bool all);

@@ -3,6 +3,7 @@
  * allocations is a few microseconds beside a round trip to the server; lookups are a binary search in dense memory.
  */
 #include "client/memory.h"
+#include "client/pool_ipc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,8 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_pool_free(r.block, 0, 0);
         else if (r.kind == RT_MEMORY_IMPORTED)
             rt_ipc_forget(&r);
+        else if (r.kind == RT_MEMORY_IMPORTED_BLOCK)
+            rt_pool_forget_imported(r.base);
         else if (r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
         if (rt_memory_is_managed(&r))

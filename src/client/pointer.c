@@ -4,6 +4,7 @@
  */
 #include "client/gen/api.h"
 #include "client/memory.h"
+#include "client/pool_ipc.h"
 
 static CUmemorytype memory_type(const struct rt_range *r)
 {
@@ -79,7 +80,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = 0;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)data = range->block ? rt_block_pool(range->block) : NULL;
+        *(CUmemoryPool *)data = range->block ? rt_block_pool(range->block) : rt_pool_of_imported(range->base);
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;

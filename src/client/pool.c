@@ -47,6 +47,8 @@ struct rt_pool {
     bool destroyed;    /* goes with its last block */
     bool synchronized; /* since the last free */
     bool follow_events, opportunistic, internal;
+    bool imported; /* constant, as is the next */
+    uint64_t name;
     uint64_t max, threshold;
     uint64_t reserved, reserved_high;
     uint64_t used, used_high;
@@ -205,12 +207,14 @@ static bool trim(struct rt_pool *p, uint64_t keep)
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
-static int create(uint64_t max, struct rt_pool **out)
+static int create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     struct rt_pool *p = rt_object_take(&pools);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     p->max = max;
+    p->name = name;
+    p->imported = imported;
     p->follow_events = p->opportunistic = p->internal = true;
     gm_list_init(&p->segments);
     for (unsigned c = 0; c < SIZE_CLASSES; c++)
@@ -221,10 +225,10 @@ static int create(uint64_t max, struct rt_pool **out)
     return CUDA_SUCCESS;
 }
 
-int rt_pool_create(uint64_t max, struct rt_pool **out)
+int rt_pool_create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     pthread_mutex_lock(&lock);
-    int r = create(max, out);
+    int r = create(max, name, imported, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -232,7 +236,7 @@ int rt_pool_create(uint64_t max, struct rt_pool **out)
 static struct rt_pool *the_default(void)
 {
     if (!default_pool)
-        (void)create(0, &default_pool);
+        (void)create(0, 0, false, &default_pool);
     return default_pool;
 }
 
@@ -274,6 +278,26 @@ CUmemoryPool rt_block_pool(const struct rt_block *b)
 {
     const struct rt_pool *p = b->segment->pool;
     return p->destroyed ? NULL : rt_pool_handle(p);
+}
+
+uint64_t rt_block_pool_name(const struct rt_block *b)
+{
+    return b->segment->pool->name;
+}
+
+uint64_t rt_block_segment(const struct rt_block *b)
+{
+    return b->segment->address;
+}
+
+uint64_t rt_pool_name(const struct rt_pool *p)
+{
+    return p->name;
+}
+
+bool rt_pool_is_imported(const struct rt_pool *p)
+{
+    return p->imported;
 }
 
 /* The last block of a destroyed pool is back. Its segments go as far as nothing uses them any more. */
@@ -503,7 +527,7 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum siz
 int rt_pool_alloc(struct rt_pool *p, struct rt_stream *st, uint64_t size, uint64_t *address, struct rt_block **out)
 {
     enum size_class class = size <= SMALL_MAX ? SMALL : LARGE;
-    if (size == 0)
+    if (size == 0 || p->imported)
         return CUDA_ERROR_INVALID_VALUE;
     if (size > 1ull << 47 || !gm_align_up(size, GRANULE, &size))
         return CUDA_ERROR_OUT_OF_MEMORY;

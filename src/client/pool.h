@@ -24,9 +24,15 @@ struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
 /* The handle of the pool that a block is from; NULL if that was destroyed meanwhile. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
+/* That pool's name, even so; and the allocation of the server's that the block lies in. */
+uint64_t rt_block_pool_name(const struct rt_block *b);
+uint64_t rt_block_segment(const struct rt_block *b);
 
-/* An empty pool; `max` bytes at most, 0: no bound. */
-int rt_pool_create(uint64_t max, struct rt_pool **out);
+/* An empty pool; `max` bytes at most, 0: no bound. `name`: what other processes know it by (pool_ipc.h), 0: they do not. One that is
+ * imported has nothing to allocate. */
+int rt_pool_create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out);
+uint64_t rt_pool_name(const struct rt_pool *p);
+bool rt_pool_is_imported(const struct rt_pool *p);
 /* Its handle is good no longer; what was handed out stays until it is freed. */
 void rt_pool_destroy(struct rt_pool *p);
 /* CUDA_ERROR_INVALID_VALUE for one that there is not, or that cannot be set so. */

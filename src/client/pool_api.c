@@ -1,7 +1,6 @@
 /*
  * Stream-ordered allocation and the pools behind it: cuMemAllocAsync, cuMemPool*, cuDevice*MemPool, cuMem*MemPool. The
- * pools of a device hold device memory that this process alone uses; they cannot be shared, and there are none of host
- * or managed memory.
+ * pools of a device hold device memory; there are none of host or managed memory. Between processes: pool_ipc.c.
  */
 #include "client/pool.h"
 
@@ -11,6 +10,7 @@
 #include "client/gen/api.h"
 #include "client/graph_memory.h"
 #include "client/memory.h"
+#include "client/pool_ipc.h"
 
 /* --- allocation ------------------------------------------------------------------------------------------------------ */
 
@@ -83,17 +83,22 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
         return r;
     uint32_t number = st->number;
     uint64_t seq = number < TP_STREAMS ? rt_lane_issued(rt_session, number) : 0;
+    struct rt_pool_view *view = NULL;
     if (number >= TP_STREAMS)
         r = CUDA_ERROR_INVALID_HANDLE;
+    else if (rt_memory_is_imported_block(dptr) && (view = rt_pool_view_leave(dptr)) != NULL)
+        r = CUDA_SUCCESS;
     else if (!rt_memory_remove(dptr, 1u << RT_MEMORY_DEVICE, &range))
         r = CUDA_ERROR_INVALID_VALUE;
     rt_queue_end();
     if (r)
         return r;
-    if (range.block)
+    if (view)
+        rt_memory_free_later(0, view, number, seq);
+    else if (range.block)
         rt_pool_free(range.block, number, seq);
     else
-        rt_memory_free_later(range.base, number, seq);
+        rt_memory_free_later(range.base, NULL, number, seq);
     return CUDA_SUCCESS;
 }
 
@@ -136,7 +141,7 @@ static int give_pool(struct rt_pool *p, CUmemoryPool *out)
 static int set_pool(CUmemoryPool handle)
 {
     struct rt_pool *p = rt_pool_find(handle);
-    if (!p)
+    if (!p || rt_pool_is_imported(p))
         return CUDA_ERROR_INVALID_VALUE;
     rt_pool_set_current(p);
     return CUDA_SUCCESS;
@@ -191,9 +196,13 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
     r = check_location(&poolProps->location, poolProps->allocType);
     if (r)
         return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
-    if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->usage)
+    bool shared = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if ((!shared && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) || poolProps->usage)
         return CUDA_ERROR_NOT_SUPPORTED; /* and the device's attributes say so */
-    r = rt_pool_create(poolProps->maxSize, &p);
+    uint64_t name = shared ? rt_pool_new_name() : 0;
+    if (shared && !name)
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    r = rt_pool_create(poolProps->maxSize, name, false, &p);
     return r ? r : give_pool(p, pool);
 }
 

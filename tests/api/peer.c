@@ -11,6 +11,7 @@
 static struct {
     CUstream stream;
     CUevent event;
+    CUmemoryPool pool;
     _Atomic int open;
 } own;
 
@@ -121,6 +122,15 @@ static CUresult perform(struct peer_message *m, int fd)
         return import(m, fd);
     case PEER_MAP_ACCESS:
         return map_access(m);
+    case PEER_POOL_IMPORT:
+        return cuMemPoolImportFromShareableHandle(&own.pool, (void *)(intptr_t)fd,
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    case PEER_POOL_POINTER:
+        return cuMemPoolImportPointer(&m->pointer, own.pool, &m->pointer_data);
+    case PEER_FREE_ASYNC:
+        return cuMemFreeAsync(m->pointer, own.stream);
+    case PEER_POOL_END:
+        return cuMemPoolDestroy(own.pool);
     case PEER_POKE:
         return poke(m->pointer);
     case PEER_EXIT:

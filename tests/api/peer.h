@@ -24,13 +24,17 @@ enum peer_op {
     PEER_HOLD,       /* the stream stands .. */
     PEER_LET_GO,     /* .. no longer */
     PEER_EVENT_QUERY,
-    PEER_EVENT_WAIT,  /* on the host */
-    PEER_STREAM_WAIT, /* in the stream */
-    PEER_SYNC,        /* the stream */
-    PEER_QUERY,       /* the stream */
-    PEER_IMPORT,      /* descriptor, size -> pointer: mapped with access */
-    PEER_MAP_ACCESS,  /* flags in value -> pointer: memory of its own with that access */
-    PEER_POKE,        /* pointer: a kernel stores there; the result of waiting for it */
+    PEER_EVENT_WAIT,   /* on the host */
+    PEER_STREAM_WAIT,  /* in the stream */
+    PEER_SYNC,         /* the stream */
+    PEER_QUERY,        /* the stream */
+    PEER_IMPORT,       /* descriptor, size -> pointer: mapped with access */
+    PEER_MAP_ACCESS,   /* flags in value -> pointer: memory of its own with that access */
+    PEER_POOL_IMPORT,  /* descriptor: a pool */
+    PEER_POOL_POINTER, /* pointer_data -> pointer: imported into that pool */
+    PEER_FREE_ASYNC,   /* pointer: in the stream */
+    PEER_POOL_END,     /* destroys the pool */
+    PEER_POKE,         /* pointer: a kernel stores there; the result of waiting for it */
     PEER_EXIT,
 };
 
@@ -42,6 +46,7 @@ struct peer_message {
     unsigned value;
     CUipcMemHandle memory;
     CUipcEventHandle event;
+    CUmemPoolPtrExportData pointer_data;
 };
 
 struct peer {
