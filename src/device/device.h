@@ -64,6 +64,7 @@ struct dev_events {
 
 struct dev_client_config {
     uint32_t id;
+    uint32_t uid;         /* whose: what clients share, they share with those of the same user only */
     uint64_t window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
     uint64_t window_size;
     int device_fd;              /* memfd of the device area, offset 0 = window_base; stays the caller's */

@@ -141,6 +141,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
     if (tp_session_attach(&c->session, p->fds[0], m->session_size) == 0) {
         const struct dev_client_config config = {
             .id = m->client,
+            .uid = m->uid,
             .window_base = m->window_base,
             .window_size = m->window_size,
             .device_fd = c->areas[0],

@@ -314,6 +314,7 @@ static struct wire_enc encode_client(struct srv_session *c, bool resumed)
     const struct wire_engine_client_add m = {
         .client = c->id,
         .pid = c->pid,
+        .uid = c->uid,
         .window_base = c->window_base,
         .window_size = c->window_size,
         .session_size = TP_SESSION_SIZE,

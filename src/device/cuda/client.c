@@ -79,6 +79,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     cuda_enter(d);
     *c = (struct dev_client) { .dev = d,
                                .session = config->session,
+                               .uid = config->uid,
                                .base = config->window_base,
                                .half = config->window_size / 2,
                                .host_fd = config->host_fd };

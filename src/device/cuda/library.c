@@ -73,7 +73,7 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
 static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
 {
     gm_list_for_each (l, &d->libraries, struct cuda_library, link)
-        if (l->size == like->size && l->kind == like->kind &&
+        if (l->uid == like->uid && l->size == like->size && l->kind == like->kind &&
             memcmp(l->digest, like->digest, sizeof(l->digest)) == 0 && memcmp(l->bytes, like->bytes, l->size) == 0)
             return l;
     return NULL;
@@ -88,16 +88,17 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     l->bytes = again;
     l->size = like->size;
     l->kind = like->kind;
+    l->uid = like->uid;
     memcpy(l->digest, like->digest, sizeof(l->digest));
     pthread_mutex_lock(&d->libraries_lock);
     gm_list_append(&d->libraries, &l->link);
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
-                      char **log)
+int cuda_library_open(struct dev *d, uint32_t uid, const void *image, size_t size, uint32_t kind,
+                      struct cuda_library **out, char **log)
 {
-    struct cuda_library like = { .bytes = image, .size = size, .kind = kind };
+    struct cuda_library like = { .bytes = image, .size = size, .kind = kind, .uid = uid };
     *log = NULL;
     if (kind != WIRE_IMAGE_KIND_CUBIN && kind != WIRE_IMAGE_KIND_FATBIN)
         return library_create(d, image, size, kind, out, log);

@@ -23,12 +23,13 @@ struct cuda_library {
     const void *bytes;  /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
+    uint32_t uid; /* of the clients who share it */
 };
 
-/* The library of the image, which is a shared mapping: loaded, or one that is there. CUresult; with *log (malloc, or NULL) as the
+/* The library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
  * driver gave it. */
-int cuda_library_open(struct dev *d, const void *image, size_t size, uint32_t kind, struct cuda_library **out,
-                      char **log);
+int cuda_library_open(struct dev *d, uint32_t uid, const void *image, size_t size, uint32_t kind,
+                      struct cuda_library **out, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
 /* NULL is accepted. */

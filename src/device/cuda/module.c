@@ -22,7 +22,7 @@ int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint3
     gm_list_init(&m->link);
     m->client = c;
     cuda_enter(c->dev);
-    int result = cuda_library_open(c->dev, image, size, kind, &m->library, &info->log);
+    int result = cuda_library_open(c->dev, c->uid, image, size, kind, &m->library, &info->log);
     if (result != GM_CUDA_SUCCESS) {
         free(m);
         if (cuda_is_fatal((CUresult)result) && result != GM_CUDA_UNKNOWN)

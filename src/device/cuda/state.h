@@ -88,6 +88,7 @@ struct dev_client {
     struct gm_list link;
     struct dev *dev;
     struct tp_session *session;
+    uint32_t uid;
     uint64_t base, half; /* device area, then host area */
     int host_fd;         /* not owned */
     bool reserved, host_reserved, registered;

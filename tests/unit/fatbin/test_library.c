@@ -75,6 +75,7 @@ static struct dev device = { .api = { .cuLibraryLoadData = load_data,
                                       .cuKernelSetAttribute = set_attribute },
                              .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
 static struct dev_client client = { .dev = &device };
+static uint32_t uid = 1000;
 
 static void setup(void)
 {
@@ -93,7 +94,7 @@ static struct cuda_library *load(const char *name, uint32_t kind, size_t flip)
     void *image = tp_memfd_map(fd, f.size, false);
     close(fd);
     cr_assert_not_null(image);
-    cr_assert_eq(cuda_library_open(&device, image, f.size, kind, &l, &log), 0);
+    cr_assert_eq(cuda_library_open(&device, uid, image, f.size, kind, &l, &log), 0);
     cr_assert_null(log);
     munmap(image, f.size);
     free(f.data);
@@ -135,6 +136,10 @@ Test(library, not_shared, .init = setup)
     struct cuda_library *b = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, (size_t)sections - 8);
     cr_assert_neq(a, b);
     cr_assert(cuda_library_is_shared(a));
+    uid = 1001;
+    cr_assert_neq(a, load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0), "another user's");
+    uid = 1000;
+    cr_assert_eq(a, load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0));
 }
 
 /* One client changes what belongs to all: it gets its own, and the other keeps what it has. */
