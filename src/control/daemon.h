@@ -43,7 +43,8 @@ enum {
     CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
     CTL_BACKOFF_MAX_MS = 25600,
     CTL_SERVERS_MAX = 256,
-    CTL_CLIENTS_MAX = 4096, /* of one server, as far as the daemon keeps their names */
+    CTL_CLIENTS_MAX = 4096,     /* of one server, as far as the daemon keeps their names */
+    CTL_CLIENTS_PER_USER = 512, /* of them, where users share a server */
     CTL_DEVICES_MAX = 16,
     CTL_CONTEXTS_MAX = 64,
 };

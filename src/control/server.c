@@ -220,6 +220,16 @@ static struct ctl_client *add_client(struct ctl_server *s, const struct ctl_conn
     return c;
 }
 
+/* Those who come faster than the server takes them must not fill up its link. */
+static bool has_room(const struct ctl_server *s, uid_t uid)
+{
+    unsigned n = 0;
+    if (s->daemon->options.multiuser)
+        gm_list_for_each (c, &s->clients, struct ctl_client, link)
+            n += c->uid == uid;
+    return s->clients_count < CTL_CLIENTS_MAX && n < CTL_CLIENTS_PER_USER;
+}
+
 void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c)
 {
     forget_client(s, c);
@@ -232,7 +242,7 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     uint8_t buffer[2048];
     struct wire_enc e;
     struct ctl_daemon *d = s->daemon;
-    struct ctl_client *c = s->clients_count < CTL_CLIENTS_MAX ? add_client(s, conn) : NULL;
+    struct ctl_client *c = has_room(s, conn->peer.uid) ? add_client(s, conn) : NULL;
     if (!c) {
         ctl_conn_refuse(conn, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "its server has too many clients");
         return;

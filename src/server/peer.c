@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
-/* So many packets of one peer before others get their turn. */
-#define TURN 16u
+/* So many packets of one peer, or those that took so long, before others get their turn: some are dear, as images that are
+ * compared with others. */
+#define TURN    16u
+#define TURN_NS 500000u
 
 struct queued {
     struct gm_list link;
@@ -130,7 +133,8 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet)
 
 static void receive(struct srv_peer *p)
 {
-    for (unsigned i = 0; i < TURN; i++) {
+    uint64_t end = gm_now_ns() + TURN_NS;
+    for (unsigned i = 0; i < TURN && (i == 0 || gm_now_ns() < end); i++) {
         int r = tp_recv(p->fd, &packet_in);
         if (r == -EAGAIN)
             return;

@@ -59,6 +59,18 @@ teardown() {
     [ "$output" = "Only user 0 and root may use terminate_client" ]
 }
 
+@test "-M: one user's crowd leaves room for others" {
+    start_daemon -M
+    mkfifo "$DIR/end"
+    exec {end}<>"$DIR/end"
+    "${a[@]}" "$client" abuse crowd < "$DIR/end" > "$DIR/crowd.out" 3>&- &
+    CLIENTS+=($!)
+    until_true 200 has_output "$DIR/crowd.out"
+    [ "$(cat "$DIR/crowd.out")" = "held 512 refused 8" ]
+    start_client one "${b[@]}" --
+    [[ $(answered one) == served* ]]
+}
+
 @test "-M --server-user: the server is not root's" {
     start_daemon -M --server-user 12347
     start_client one "${a[@]}" --
