@@ -291,8 +291,7 @@ static int take_each(struct take *t, const struct wire_rec_run *r)
 static int take_run(void *arg, const struct wire_rec_run *r)
 {
     struct take *t = arg;
-    struct exe_client *c = t->client;
-    const struct dev_ops *ops = c->engine->ops;
+    const struct dev_ops *ops = t->client->engine->ops;
     const struct dev_run run = {
         .seq = r->head.seq, .count = r->count, .size = r->head.size - (uint32_t)sizeof(*r), .records = r->records
     };
@@ -301,19 +300,14 @@ static int take_run(void *arg, const struct wire_rec_run *r)
         t->why = "run of operations that are none";
         return GM_CUDA_INVALID_VALUE;
     }
-    if (ops->run_begin) {
-        pthread_mutex_lock(&c->modules_lock); /* what it remembers are functions of modules */
+    if (ops->run_begin)
         verdict = ops->run_begin(t->stream->queue, &run);
-        pthread_mutex_unlock(&c->modules_lock);
-    }
     if (verdict == DEV_RUN_DONE)
         return 0;
     int result = take_each(t, r);
     if (verdict == DEV_RUN_PLAIN)
         return result;
-    pthread_mutex_lock(&c->modules_lock);
     bool submitted = ops->run_end(t->stream->queue, &run);
-    pthread_mutex_unlock(&c->modules_lock);
     return result || submitted ? result : take_each(t, r);
 }
 

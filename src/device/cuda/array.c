@@ -99,6 +99,7 @@ static CUresult make(const struct cuda_driver *api, struct cuda_array *a)
 
 static void destroy(struct dev_client *c, struct cuda_array *a)
 {
+    atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     if (a->mipmap)
         (void)c->dev->api.cuMipmappedArrayDestroy(a->mipmap);
     if (a->array)
@@ -252,8 +253,8 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     if (result == CUDA_SUCCESS)
         result = take(c, r, &src);
     if (result != CUDA_SUCCESS) {
-        cuda_wrong(c, result, r->dst,
-                   "copy of an array that does not exist, or beyond its bounds, or outside the window");
+        cuda_misplaced(q, result, r->dst,
+                       "copy of an array that does not exist, or beyond its bounds, or outside the window");
         return;
     }
     const CUDA_MEMCPY3D box = {
@@ -277,5 +278,6 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
         .Height = r->height,
         .Depth = r->depth,
     };
-    (void)cuda_check(c, c->dev->api.cuMemcpy3DAsync_v2(&box, q->stream), "the device refused a copy of an array");
+    (void)cuda_outcome(q, c->dev->api.cuMemcpy3DAsync_v2(&box, cuda_into(q)),
+                       "the device refused a copy of an array");
 }

@@ -90,6 +90,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
+    cuda_runs_init(&c->runs);
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
@@ -232,6 +233,7 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
 
 static void range_unmap(struct dev_client *c, struct cuda_range *r)
 {
+    atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     if (r->host) {
         (void)c->dev->api.cuMemHostUnregister(pointer(r->address));
         (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
@@ -287,6 +289,7 @@ void cuda_client_destroy(struct dev_client *c)
         return;
     const struct cuda_driver *api = &c->dev->api;
     cuda_enter(c->dev);
+    cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
     cuda_places_collect(c, true);

@@ -87,6 +87,12 @@
     X(cuCtxGetLimit)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                 \
     X(cuStreamSynchronize)                                                                                           \
+    X(cuStreamBeginCapture_v2)                                                                                       \
+    X(cuStreamEndCapture)                                                                                            \
+    X(cuGraphInstantiateWithFlags)                                                                                   \
+    X(cuGraphDestroy)                                                                                                \
+    X(cuGraphLaunch)                                                                                                 \
+    X(cuGraphExecDestroy)                                                                                            \
     X(cuCtxGetStreamPriorityRange)                                                                                   \
     X(cuDeviceGetDevResource)                                                                                        \
     X(cuDevSmResourceSplitByCount)                                                                                   \

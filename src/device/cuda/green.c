@@ -128,6 +128,7 @@ CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int prio
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    p->number = ++c->places_made;
     p->low = priority > 0;
     p->multiprocessors = multiprocessors;
     if (multiprocessors)
@@ -174,12 +175,17 @@ static int device_priority(const struct dev *d, bool low, int priority)
     return d->priority_least + priority - (low ? 0 : d->priority_shift);
 }
 
-static CUresult make_stream(struct dev_queue *q, struct cuda_place *p, CUstream *out)
+static CUresult make_stream(const struct dev_queue *q, const struct cuda_place *p, CUstream *out)
 {
     struct dev *d = q->client->dev;
     int priority = device_priority(d, p->low, q->priority);
     return p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
                     : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+}
+
+CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
+{
+    return make_stream(q, q->place, out);
 }
 
 static void create_stream(struct dev_queue *q)

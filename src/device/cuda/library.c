@@ -189,6 +189,8 @@ int cuda_library_own(struct dev_module *m)
     for (uint32_t i = 0; i < m->functions_count && r == GM_CUDA_SUCCESS; i++)
         r = (int)find_again(d, own->handle, &m->functions[i], &found[i]);
     if (r == GM_CUDA_SUCCESS) {
+        atomic_fetch_add_explicit(&m->client->runs.modules, 1,
+                                  memory_order_release); /* this is its client's thread */
         for (uint32_t i = 0; i < m->functions_count; i++)
             m->functions[i] = found[i];
         m->library = own;

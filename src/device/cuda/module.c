@@ -60,6 +60,7 @@ void cuda_module_unload(struct dev_module *m)
     struct dev_client *c = m->client;
     cuda_enter(c->dev);
     pthread_mutex_lock(&c->modules_lock);
+    atomic_fetch_add_explicit(&c->runs.modules, 1, memory_order_release);
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
     cuda_library_close(c->dev, m->library);

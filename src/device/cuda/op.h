@@ -52,6 +52,29 @@ struct cuda_op {
     } u;
 };
 
+/* The outcome of a driver call for an operation: cuda_check(), or, while a run is learnt, the end of that. */
+static inline bool cuda_outcome(struct dev_queue *q, CUresult r, const char *what)
+{
+    if (GM_LIKELY(!q->learning) || cuda_is_fatal(r))
+        return cuda_check(q->client, r, what);
+    if (r != CUDA_SUCCESS)
+        cuda_run_fails(q->learning);
+    return r == CUDA_SUCCESS;
+}
+/* The operation names memory that is not the client's. */
+static inline void cuda_misplaced(struct dev_queue *q, CUresult r, uint64_t address, const char *what)
+{
+    if (q->learning)
+        cuda_run_fails(q->learning);
+    else
+        cuda_wrong(q->client, r, address, what);
+}
+/* Where the driver is to put it. */
+static inline CUstream cuda_into(const struct dev_queue *q)
+{
+    return GM_UNLIKELY(q->learning != NULL) ? cuda_run_stream(q->learning) : q->stream;
+}
+
 /* Hands it to the driver; a failure is the client's fault. The client's thread only. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
 

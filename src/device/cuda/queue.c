@@ -98,6 +98,41 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     cuda_op_submit(q, op);
 }
 
+bool cuda_queue_is_open(struct dev_queue *q)
+{
+    if (q->gate || !gm_list_empty(&q->held))
+        return false;
+    if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
+        cuda_stream_place(q);
+    return q->stream != NULL;
+}
+
+static void accept(struct dev_queue *q, uint64_t seq)
+{
+    atomic_fetch_add_explicit(&q->client->submitted, seq - q->accepted, memory_order_relaxed);
+    q->accepted = seq;
+}
+
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
+{
+    accept(q, seq);
+    submitted(q, seq);
+    mark_now(q); /* it is many operations */
+}
+
+/* One of those that are learnt. */
+static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *bytes)
+{
+    op->bytes = bytes;
+    if (op->kind == CUDA_OP_LAUNCH && op->u.launch.prints) /* such take turns */
+        cuda_run_fails(q->learning);
+    else
+        cuda_op_submit(q, op);
+    if (op->kind != CUDA_OP_LAUNCH)
+        cuda_run_names_memory(q->learning);
+    return GM_CUDA_SUCCESS;
+}
+
 /* It has to wait for something that is not with the driver yet, or for its client's turn to print. */
 static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 {
@@ -109,6 +144,8 @@ static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
 {
     cuda_enter(q->client->dev);
+    if (GM_UNLIKELY(q->learning))
+        return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && !stands(q, op)) {
         op->bytes = bytes;
         submit(q, op);
@@ -126,8 +163,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         if (gm_list_empty(&q->holding))
             gm_list_append(&q->client->holding, &q->holding);
     }
-    atomic_fetch_add_explicit(&q->client->submitted, op->seq - q->accepted, memory_order_relaxed);
-    q->accepted = op->seq;
+    accept(q, op->seq);
     return GM_CUDA_SUCCESS;
 }
 
@@ -248,7 +284,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     struct cuda_function *f = l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
     cuda_enter(q->client->dev);
     if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
-        (void)cuda_check(q->client, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
+        (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
     cuda_function_dynamic(q->client->dev, f, l->shared_bytes);

@@ -20,6 +20,7 @@
 
 #include "base/list.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/run.h"
 #include "device/device.h"
 #include "transport/output.h"
 
@@ -36,6 +37,7 @@ struct cuda_groups {
 /* Where streams of a client live: a green context, or the whole device; and how urgent they are. */
 struct cuda_place {
     struct gm_list link;      /* client->places */
+    uint64_t number;          /* never used twice in a client */
     CUgreenCtx green;         /* NULL: the whole device */
     uint64_t groups;          /* bit for each; 0: all of the device */
     uint32_t multiprocessors; /* asked for; 0: no limit */
@@ -100,7 +102,9 @@ struct dev_client {
     pthread_mutex_t places_lock;
     struct gm_list places;              /* places_lock */
     _Atomic(struct cuda_place *) place; /* of streams from now on; the main thread sets it */
-    uint32_t moving;                    /* queues that have left a stream behind */
+    uint64_t places_made;
+    uint32_t moving; /* queues that have left a stream behind */
+    struct cuda_runs runs;
     struct gm_list queues;
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */
@@ -177,8 +181,9 @@ struct dev_queue {
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
     uint64_t marked;
-    uint64_t seen;     /* dev->lock: completed, as the watch saw it last */
-    uint32_t unmarked; /* operations since the last mark */
+    uint64_t seen;             /* dev->lock: completed, as the watch saw it last */
+    uint32_t unmarked;         /* operations since the last mark */
+    struct cuda_run *learning; /* operations are its, and are not submitted; NULL: they are */
 
     /* output.h, dev->lock */
     struct gm_list printed; /* dev->printed, or alone */
@@ -225,6 +230,8 @@ void cuda_places_collect(struct dev_client *c, bool all);
 /* The client's thread, as the following: the queue has no stream yet, or one where the client is no longer. Makes one where
  * the client's place is; without one, the client has an error. */
 void cuda_stream_place(struct dev_queue *q);
+/* Another stream in the same place. */
+CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out);
 /* Gives up the stream that was left, if it is done. */
 void cuda_stream_settle(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
@@ -281,6 +288,10 @@ int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struc
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */
 void cuda_queue_drop(struct dev_queue *q);
+/* Its stream is where the client's place is, and nothing is held back. */
+bool cuda_queue_is_open(struct dev_queue *q);
+/* Everything up to `seq` has been submitted, in one call of the driver, instead of operation by operation. */
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
 int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);

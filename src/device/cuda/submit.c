@@ -61,7 +61,7 @@ static CUresult launch_with_attributes(struct dev_queue *q, const struct cuda_op
         .blockDimY = l->block[1],
         .blockDimZ = l->block[2],
         .sharedMemBytes = l->shared_bytes,
-        .hStream = q->stream,
+        .hStream = cuda_into(q),
         .attrs = attributes,
         .numAttrs = l->attributes,
     };
@@ -80,8 +80,8 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
     CUresult r = l->attributes
                      ? launch_with_attributes(q, l, bytes, extra)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
-                                           l->block[1], l->block[2], l->shared_bytes, q->stream, NULL, extra);
-    (void)cuda_check(q->client, r, "the device refused a launch");
+                                           l->block[1], l->block[2], l->shared_bytes, cuda_into(q), NULL, extra);
+    (void)cuda_outcome(q, r, "the device refused a launch");
 }
 
 bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
@@ -112,7 +112,7 @@ static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, u
     const struct cuda_driver *api = &q->client->dev->api;
     CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
     if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width))
-        return api->cuMemcpyAsync(dst, src, r->width * r->height, q->stream);
+        return api->cuMemcpyAsync(dst, src, r->width * r->height, cuda_into(q));
     const CUDA_MEMCPY3D box = {
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
         .srcDevice = src,
@@ -124,7 +124,7 @@ static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, u
         .Height = r->height,
         .Depth = 1,
     };
-    return api->cuMemcpy3DAsync_v2(&box, q->stream);
+    return api->cuMemcpy3DAsync_v2(&box, cuda_into(q));
 }
 
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
@@ -136,11 +136,11 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
     if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
         (r->height > 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16 ||
         !cuda_holds(q->client, r->dst, dst_size) || !cuda_holds(q->client, r->src, src_size))
-        cuda_wrong(q->client, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
+        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
     else
         for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
             result = copy_plane(q, r, z);
-    (void)cuda_check(q->client, result, "the device refused a copy");
+    (void)cuda_outcome(q, result, "the device refused a copy");
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */
@@ -150,7 +150,8 @@ static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
     if (!cuda_holds(c, op->u.write.dst, op->u.write.size))
         cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
     else if (op->u.write.size)
-        (void)cuda_check(c, c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, q->stream),
+        (void)cuda_check(c,
+                         c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, cuda_into(q)),
                          "the device refused a write");
 }
 
@@ -160,20 +161,20 @@ static CUresult fill_rows(struct dev_queue *q, const struct wire_rec_fill *r)
     if (r->height == 1) {
         switch (r->element_size) {
         case 1:
-            return api->cuMemsetD8Async(r->dst, (unsigned char)r->value, r->width, q->stream);
+            return api->cuMemsetD8Async(r->dst, (unsigned char)r->value, r->width, cuda_into(q));
         case 2:
-            return api->cuMemsetD16Async(r->dst, (unsigned short)r->value, r->width, q->stream);
+            return api->cuMemsetD16Async(r->dst, (unsigned short)r->value, r->width, cuda_into(q));
         default:
-            return api->cuMemsetD32Async(r->dst, r->value, r->width, q->stream);
+            return api->cuMemsetD32Async(r->dst, r->value, r->width, cuda_into(q));
         }
     }
     switch (r->element_size) {
     case 1:
-        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, q->stream);
+        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, cuda_into(q));
     case 2:
-        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, q->stream);
+        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, cuda_into(q));
     default:
-        return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, q->stream);
+        return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, cuda_into(q));
     }
 }
 
@@ -186,9 +187,9 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
                 !__builtin_mul_overflow(r->width, r->element_size, &row) &&
                 !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
     if (!sane || !cuda_holds(q->client, r->dst, size))
-        cuda_wrong(q->client, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
+        cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
     else
-        (void)cuda_check(q->client, fill_rows(q, r), "the device refused a fill");
+        (void)cuda_outcome(q, fill_rows(q, r), "the device refused a fill");
 }
 
 /* An event behind everything that `q` has so far. */

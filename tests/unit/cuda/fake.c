@@ -24,6 +24,7 @@ struct CUstream_st {
     struct green *green;
     int priority;
     bool held;
+    bool captures; /* nothing happens */
     struct action actions[4096];
     unsigned count;
     _Atomic unsigned done;
@@ -34,15 +35,22 @@ struct CUevent_st {
     unsigned count;
 };
 
+/* Executable, too: what a stream captured. */
+struct CUgraph_st {
+    struct CUstream_st *stream;
+};
+
+static unsigned graphs;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUstream streams[64];
+static CUstream streams[512];
 static unsigned streams_count, greens;
 static char printed[1 << 16]; /* not flushed */
 
 static bool happen(CUstream s)
 {
     struct action *a = &s->actions[s->done];
-    if (s->held || s->done == s->count || (a->what == WAIT && a->stream->done < a->value))
+    if (s->held || s->captures || s->done == s->count || (a->what == WAIT && a->stream->done < a->value))
         return false;
     if (a->what == WRITE)
         atomic_store((_Atomic uint64_t *)(uintptr_t)a->address, a->value);
@@ -103,7 +111,7 @@ static CUresult stream_destroy(CUstream s)
 static CUresult query(CUstream s)
 {
     pthread_mutex_lock(&lock);
-    bool idle = s->done == s->count;
+    bool idle = s->captures || s->done == s->count;
     pthread_mutex_unlock(&lock);
     return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
@@ -144,6 +152,50 @@ static CUresult wait_event(CUstream s, CUevent e, unsigned flags)
 static CUresult write64(CUstream s, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
     return act(s, (struct action) { .what = WRITE, .address = address, .value = value });
+}
+
+static CUresult begin_capture(CUstream s, CUstreamCaptureMode mode)
+{
+    cr_assert_eq(mode, CU_STREAM_CAPTURE_MODE_RELAXED, "other threads do not notice");
+    s->captures = true;
+    return CUDA_SUCCESS;
+}
+
+static CUresult end_capture(CUstream s, CUgraph *out)
+{
+    cr_assert(s->captures);
+    *out = calloc(1, sizeof(**out));
+    (*out)->stream = s;
+    return CUDA_SUCCESS;
+}
+
+static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flags)
+{
+    *out = (CUgraphExec)(void *)calloc(1, sizeof(*g));
+    *(struct CUgraph_st *)(void *)*out = *g;
+    graphs++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult graph_destroy(CUgraph g)
+{
+    free(g);
+    return CUDA_SUCCESS;
+}
+
+static CUresult exec_destroy(CUgraphExec e)
+{
+    graphs--;
+    free((void *)e);
+    return CUDA_SUCCESS;
+}
+
+static CUresult graph_launch(CUgraphExec e, CUstream s)
+{
+    const struct CUstream_st *captured = ((struct CUgraph_st *)(void *)e)->stream;
+    for (unsigned i = 0; i < captured->count; i++)
+        act(s, captured->actions[i]);
+    return CUDA_SUCCESS;
 }
 
 /* Parameters come packed. */
@@ -253,6 +305,12 @@ struct dev *fake_device(void)
                                 .cuEventRecord = record,
                                 .cuStreamWaitEvent = wait_event,
                                 .cuStreamWriteValue64_v2 = write64,
+                                .cuStreamBeginCapture_v2 = begin_capture,
+                                .cuStreamEndCapture = end_capture,
+                                .cuGraphInstantiateWithFlags = instantiate,
+                                .cuGraphDestroy = graph_destroy,
+                                .cuGraphExecDestroy = exec_destroy,
+                                .cuGraphLaunch = graph_launch,
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
                                 .cuMemHostRegister_v2 = host_register,
@@ -296,6 +354,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
+    cuda_runs_init(&c->runs);
     pthread_mutex_init(&c->places_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     tp_output_init(&c->output, c->session);
@@ -306,6 +365,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
 
 void fake_client_end(struct dev_client *c)
 {
+    cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
     cuda_places_collect(c, true);
@@ -338,17 +398,42 @@ unsigned fake_greens(void)
     return greens;
 }
 
-void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
+unsigned fake_graphs(void)
 {
-    static struct cuda_library library = { .prints = true };
+    return graphs;
+}
+
+static void submit(struct dev_queue *q, uint64_t seq, uint32_t number, bool prints)
+{
+    static struct cuda_library libraries[2] = { { .prints = false }, { .prints = true } };
     static struct cuda_function function = { .param_bytes = 4 };
     struct dev_module module = {
-        .client = q->client, .library = &library, .functions = &function, .functions_count = 1
+        .client = q->client, .library = &libraries[prints], .functions = &function, .functions_count = 1
     };
     const struct dev_launch l = {
         .module = &module, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = &number, .params_size = sizeof(number)
     };
     cr_assert_eq(cuda_launch(q, seq, &l), 0);
+}
+
+void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
+{
+    submit(q, seq, number, true);
+}
+
+void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number)
+{
+    submit(q, seq, number, false);
+}
+
+const char *fake_printed(void)
+{
+    static char taken[sizeof(printed)];
+    pthread_mutex_lock(&lock);
+    memcpy(taken, printed, sizeof(taken));
+    printed[0] = '\0';
+    pthread_mutex_unlock(&lock);
+    return taken;
 }
 
 /* --- what the tests leave out of the device -------------------------------------------------------------------------- */

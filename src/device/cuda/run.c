@@ -1,0 +1,204 @@
+/*
+ * Runs, which a client hands over again and again, become graphs of the driver: one call instead of one per operation,
+ * and the GPU goes from one kernel to the next by itself.
+ *
+ * A run that comes for the second time is learnt: its operations go to a stream that captures. Whatever goes wrong
+ * meanwhile, and whatever a graph cannot have, makes it a run that stays plain, so that an operation's error is found
+ * and reported where it always is. A graph names functions, addresses, arrays and a green context: when one of those
+ * may have gone it is made anew, later each time, because that costs as much as many plain runs.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "device/cuda/op.h"
+#include "device/cuda/run.h"
+
+#define RUNS_MAX       512u
+#define RUNS_BYTES_MAX (16u << 20)
+#define SEEN           1024u
+#define STAYS_PLAIN    UINT32_MAX
+
+struct cuda_run {
+    struct gm_list link; /* client->runs.list, the last one launched first */
+    uint64_t hash;
+    uint32_t size;
+    uint64_t place;    /* number of the one that its kernels run in */
+    CUgraphExec graph; /* NULL: the run is plain */
+    uint32_t learnt;   /* how often */
+    uint32_t plain;    /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
+    uint32_t modules;  /* the client's counts of changes when it was learnt .. */
+    uint32_t memory;   /* .. the latter if it names memory */
+    bool names_memory;
+    bool failed;        /* while it is learnt, this .. */
+    CUstream capturing; /* .. and this */
+    uint8_t bytes[];
+};
+
+void cuda_runs_init(struct cuda_runs *r)
+{
+    gm_list_init(&r->list);
+}
+
+static void drop_graph(struct dev_client *c, struct cuda_run *run)
+{
+    if (run->graph)
+        (void)c->dev->api.cuGraphExecDestroy(run->graph); /* if it runs, after that */
+    run->graph = NULL;
+}
+
+static void forget(struct dev_client *c, struct cuda_run *run)
+{
+    gm_list_remove(&run->link);
+    c->runs.count--;
+    c->runs.bytes -= run->size;
+    drop_graph(c, run);
+    free(run);
+}
+
+void cuda_runs_finish(struct dev_client *c)
+{
+    gm_list_for_each_safe (run, &c->runs.list, struct cuda_run, link)
+        forget(c, run);
+    free(c->runs.seen);
+}
+
+static bool is_stale(const struct dev_client *c, const struct cuda_run *run)
+{
+    return run->modules != atomic_load_explicit(&c->runs.modules, memory_order_acquire) ||
+           (run->names_memory && run->memory != atomic_load_explicit(&c->runs.memory, memory_order_acquire));
+}
+
+static struct cuda_run *find(struct dev_queue *q, const struct dev_run *run, uint64_t hash)
+{
+    gm_list_for_each (known, &q->client->runs.list, struct cuda_run, link)
+        if (known->hash == hash && known->size == run->size && known->place == q->place->number &&
+            memcmp(known->bytes, run->records, run->size) == 0)
+            return known;
+    return NULL;
+}
+
+/* True from the second time on. */
+static bool was_seen(struct cuda_runs *r, uint64_t hash)
+{
+    if (!r->seen && !(r->seen = calloc(SEEN, sizeof(*r->seen))))
+        return false;
+    uint64_t *at = &r->seen[hash % SEEN];
+    bool again = *at == hash;
+    *at = hash;
+    return again;
+}
+
+static void make_room(struct dev_client *c, uint32_t size)
+{
+    while (!gm_list_empty(&c->runs.list) && (c->runs.count >= RUNS_MAX || c->runs.bytes + size > RUNS_BYTES_MAX))
+        forget(c, gm_list_entry(c->runs.list.prev, struct cuda_run, link));
+}
+
+static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash, uint32_t before)
+{
+    struct dev_client *c = q->client;
+    const struct cuda_driver *api = &c->dev->api;
+    make_room(c, run->size);
+    struct cuda_run *new = malloc(sizeof(*new) + run->size);
+    if (!new)
+        return DEV_RUN_PLAIN;
+    *new = (struct cuda_run) { .hash = hash,
+                               .size = run->size,
+                               .place = q->place->number,
+                               .learnt = before + 1,
+                               .modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire),
+                               .memory = atomic_load_explicit(&c->runs.memory, memory_order_acquire) };
+    memcpy(new->bytes, run->records, run->size);
+    CUresult r = cuda_stream_like(q, &new->capturing);
+    if (r == CUDA_SUCCESS &&
+        (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
+        (void)api->cuStreamDestroy_v2(new->capturing);
+    if (r != CUDA_SUCCESS) {
+        free(new);
+        return DEV_RUN_PLAIN;
+    }
+    q->learning = new;
+    return DEV_RUN_LEARN;
+}
+
+/* The client's modules stay while the driver is told, and so do their functions. False if the driver did not take it. */
+static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_run *what)
+{
+    struct dev_client *c = q->client;
+    pthread_mutex_lock(&c->modules_lock);
+    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : c->dev->api.cuGraphLaunch(run->graph, q->stream);
+    pthread_mutex_unlock(&c->modules_lock);
+    if (r != CUDA_SUCCESS) {
+        if (cuda_is_fatal(r))
+            cuda_die(c->dev, r);
+        return false;
+    }
+    gm_list_remove(&run->link);
+    gm_list_prepend(&c->runs.list, &run->link);
+    cuda_queue_submitted(q, what->seq + what->count - 1);
+    return true;
+}
+
+enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run)
+{
+    struct dev_client *c = q->client;
+    cuda_enter(c->dev);
+    if (!cuda_queue_is_open(q))
+        return DEV_RUN_PLAIN;
+    uint64_t hash = XXH3_64bits(run->records, run->size);
+    struct cuda_run *known = find(q, run, hash);
+    if (!known)
+        return was_seen(&c->runs, hash) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
+    if (known->graph && !is_stale(c, known))
+        return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
+    if (known->graph) {
+        drop_graph(c, known);
+        known->plain = 1u << GM_MIN(known->learnt, 16u);
+    }
+    if (known->plain == STAYS_PLAIN || --known->plain)
+        return DEV_RUN_PLAIN;
+    uint32_t before = known->learnt;
+    forget(c, known);
+    return learn(q, run, hash, before);
+}
+
+CUstream cuda_run_stream(const struct cuda_run *run)
+{
+    return run->capturing;
+}
+
+void cuda_run_names_memory(struct cuda_run *run)
+{
+    run->names_memory = true;
+}
+
+void cuda_run_fails(struct cuda_run *run)
+{
+    run->failed = true;
+}
+
+bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
+{
+    struct dev_client *c = q->client;
+    const struct cuda_driver *api = &c->dev->api;
+    struct cuda_run *run = q->learning;
+    CUgraph graph = NULL;
+    q->learning = NULL;
+    CUresult r = api->cuStreamEndCapture(run->capturing, &graph);
+    (void)api->cuStreamDestroy_v2(run->capturing);
+    run->capturing = NULL;
+    if (r == CUDA_SUCCESS && !run->failed)
+        r = api->cuGraphInstantiateWithFlags(&run->graph, graph, 0);
+    if (r != CUDA_SUCCESS)
+        run->graph = NULL;
+    run->plain = STAYS_PLAIN; /* for want of a graph */
+    if (graph)
+        (void)api->cuGraphDestroy(graph);
+    if (r != CUDA_SUCCESS && cuda_is_fatal(r))
+        cuda_die(c->dev, r);
+    gm_list_prepend(&c->runs.list, &run->link);
+    c->runs.count++;
+    c->runs.bytes += run->size;
+    return run->graph && launch(q, run, what);
+}

@@ -1,0 +1,38 @@
+/*
+ * Runs that became graphs of the driver. Everything is the client's thread's, but for the two counts of changes.
+ */
+#ifndef GMUX_DEVICE_CUDA_RUN_H
+#define GMUX_DEVICE_CUDA_RUN_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "device/device.h"
+
+struct cuda_run;
+
+/* A client's. */
+struct cuda_runs {
+    struct gm_list list;
+    uint32_t count;
+    size_t bytes;
+    uint64_t *seen;           /* hashes of runs that came once; made with the first */
+    _Atomic uint32_t modules; /* goes up, under client->modules_lock, before a function may be gone .. */
+    _Atomic uint32_t memory;  /* .. and before memory or an array is */
+};
+
+void cuda_runs_init(struct cuda_runs *r);
+/* Forgets them all. Nothing of the client runs. */
+void cuda_runs_finish(struct dev_client *c);
+
+/* device.h: run_begin, run_end. */
+enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run);
+bool cuda_run_end(struct dev_queue *q, const struct dev_run *run);
+
+/* Of the one that a queue learns: where its operations go; that it names memory; that it is to stay plain. */
+CUstream cuda_run_stream(const struct cuda_run *run);
+void cuda_run_names_memory(struct cuda_run *run);
+void cuda_run_fails(struct cuda_run *run);
+
+#endif
