@@ -7,6 +7,7 @@ shift
 dir=$(mktemp -d)
 export CUDA_MPS_PIPE_DIRECTORY="$dir/pipe" CUDA_MPS_LOG_DIRECTORY="$dir/log"
 mkdir -p "$dir/pipe" "$dir/log"
+chmod 755 "$dir" # a test has processes of other users
 "$control" -d || { echo "Bail out! the daemon does not start"; rm -rf "$dir"; exit 1; }
 number=0
 failed=0
