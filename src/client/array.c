@@ -19,76 +19,78 @@ struct rt_table rt_arrays = RT_TABLE(RT_KIND_ARRAY, struct rt_array);
 struct rt_table rt_mipmaps = RT_TABLE(RT_KIND_MIPMAP, struct rt_mipmap);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests and calls */
-static uint64_t used;                                    /* lock: by all arrays, as the executor said last */
-static uint64_t granted;                                 /* lock: by the server, for arrays */
+static uint64_t used[RT_DEVICES];    /* lock: by all arrays of a device, as the executor said last */
+static uint64_t granted[RT_DEVICES]; /* lock: by the server, for arrays */
 
 /* --- the executor's side ------------------------------------------------------------------------------------------ */
 
-/* Has the server charge so much for all arrays. The executor may refuse to have less: then it stays. Lock held. */
-static int grant(uint64_t bytes)
+/* Has the server charge so much for all arrays of a device. The executor may refuse to have less: then it stays. Lock held. */
+static int grant(int device, uint64_t bytes)
 {
-    if (bytes == granted)
+    if (bytes == granted[device])
         return CUDA_SUCCESS;
-    int r = rt_request_array_memory(rt_session, bytes);
+    int r = rt_request_array_memory(rt_session, device, bytes);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_array_memory(rt_session, bytes);
+        r = rt_request_array_memory(rt_session, device, bytes);
     if (r == CUDA_SUCCESS)
-        granted = bytes;
+        granted[device] = bytes;
     return r;
 }
 
-static int ask_create(const struct dev_array_shape *s, uint32_t *number)
+static int ask_create(int device, const struct dev_array_shape *s, uint32_t *number)
 {
     const struct wire_call_array_create w = { s->width,    s->height, s->depth, s->format,
                                               s->channels, s->flags,  s->levels };
     struct wire_call_array_is is = { 0 };
     struct rt_call c;
     rt_call_begin(&c, WIRE_CALL_ARRAY_CREATE, 0);
+    c.device = rt_session->devices[device].index;
     wire_put_call_array_create(&c.args, &w);
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {
         wire_get_call_array_is(&c.reply, &is);
         *number = is.array;
-        used = is.bytes;
+        used[device] = is.bytes;
     }
     return rt_call_end(&c, r);
 }
 
-static int ask_destroy(uint32_t number)
+static int ask_destroy(int device, uint32_t number)
 {
     struct wire_call_array_is is = { 0 };
     struct rt_call c;
     rt_call_begin(&c, WIRE_CALL_ARRAY_DESTROY, 0);
+    c.device = rt_session->devices[device].index;
     wire_put_call_array(&c.args, &(struct wire_call_array) { number });
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {
         wire_get_call_array_is(&c.reply, &is);
-        used = is.bytes;
+        used[device] = is.bytes;
     }
     return rt_call_end(&c, r);
 }
 
 /* Charged first, made then. */
-static int make(const struct dev_array_shape *s, uint32_t *number)
+static int make(int device, const struct dev_array_shape *s, uint32_t *number)
 {
     pthread_mutex_lock(&lock);
-    int r = grant(used + dev_array_bytes(s));
+    int r = grant(device, used[device] + dev_array_bytes(s));
     if (r == CUDA_SUCCESS)
-        r = ask_create(s, number);
+        r = ask_create(device, s, number);
     if (r == CUDA_SUCCESS)
         rt_mortal_add(1);
     else
-        (void)grant(used);
+        (void)grant(device, used[device]);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-static int unmake(uint32_t number)
+static int unmake(int device, uint32_t number)
 {
     pthread_mutex_lock(&lock);
-    int r = ask_destroy(number);
+    int r = ask_destroy(device, number);
     if (r == CUDA_SUCCESS)
-        (void)grant(used);
+        (void)grant(device, used[device]);
     rt_mortal_add(-1);
     pthread_mutex_unlock(&lock);
     return r;
@@ -117,7 +119,7 @@ static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
     if (r)
         return r;
     struct rt_array *a = rt_object_take(&rt_arrays);
-    r = a ? make(&shape, &a->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = a ? make(c->device, &shape, &a->number) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (a)
             rt_object_release(&rt_arrays, &a->object);
@@ -164,7 +166,7 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
     uint32_t most = dev_array_levels(&shape);
     shape.levels = numMipmapLevels ? GM_MIN(numMipmapLevels, most) : 1;
     struct rt_mipmap *m = rt_object_take(&rt_mipmaps);
-    r = m ? make(&shape, &m->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = m ? make(c->device, &shape, &m->number) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (m)
             rt_object_release(&rt_mipmaps, &m->object);
@@ -222,20 +224,22 @@ CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMip
 static int destroy_array(struct rt_array *a)
 {
     uint32_t number = a->number;
+    int device = a->context->device;
     rt_object_release(&rt_arrays, &a->object);
-    return unmake(number);
+    return unmake(device, number);
 }
 
 static int destroy_mipmap(struct rt_mipmap *m)
 {
     uint32_t number = m->number;
+    int device = m->context->device;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < LEVELS_MAX; i++)
         if (m->levels[i])
             rt_object_release(&rt_arrays, &m->levels[i]->object);
     rt_object_release(&rt_mipmaps, &m->object);
     pthread_mutex_unlock(&lock);
-    return unmake(number);
+    return unmake(device, number);
 }
 
 /* As cuMemFree: what runs may use it. */

@@ -40,7 +40,7 @@ struct rt_device;
 /* "GPU-01234567-89ab-..", as in CUDA_VISIBLE_DEVICES. */
 #define RT_UUID_TEXT 48
 void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT]);
-unsigned rt_device_visible(const struct rt_device *devices, unsigned count);
+unsigned rt_device_visible(struct rt_device *devices, unsigned count);
 
 /* Opens a connection to the daemon and says hello: descriptor, or -errno (-ENOENT, -ECONNREFUSED ..: nobody there). */
 int rt_daemon_connect(void);

@@ -17,6 +17,7 @@ void rt_call_begin(struct rt_call *c, uint32_t function, uint32_t module)
 {
     pthread_mutex_lock(&lock);
     c->function = function;
+    c->device = 0;
     c->module = module;
     wire_enc_init(&c->args, question.args, sizeof(question.args));
     wire_dec_init(&c->reply, answer, 0);
@@ -29,9 +30,11 @@ static int ask(struct rt_call *c)
     int r = stream ? CUDA_SUCCESS : rt_stream_create_bare(&stream);
     if (r)
         return r;
-    question.record = (struct wire_rec_call) {
-        .head.op = WIRE_OP_CALL, .number = number + 1, .function = c->function, .module = c->module
-    };
+    question.record = (struct wire_rec_call) { .head.op = WIRE_OP_CALL,
+                                               .number = number + 1,
+                                               .function = c->function,
+                                               .module = c->module,
+                                               .device = c->device };
     r = rt_queue_submit(stream, &question.record.head, sizeof(question.record) + c->args.size, NULL, 0);
     if (r)
         return r;

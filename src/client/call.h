@@ -16,6 +16,7 @@
 #include "client/session.h"
 
 struct rt_call {
+    uint32_t device; /* the server's number of the one that is asked; the first one unless the caller sets it */
     uint32_t function;
     uint32_t module;
     struct wire_enc args;

@@ -31,7 +31,7 @@ static const size_t limit_defaults[RT_LIMITS] = {
 static int primary_find(CUdevice dev, struct rt_context **out)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock */
-    static struct rt_context *primaries[16];
+    static struct rt_context *primaries[RT_DEVICES];
     int r = rt_ready();
     if (r)
         return r;
@@ -96,7 +96,7 @@ static int activate(struct rt_context *c)
     c->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
     c->number = (uint32_t)c->id;
     memcpy(c->limits, limit_defaults, sizeof(c->limits));
-    int r = rt_request_context_open(rt_session, c->number, (uint32_t)c->device);
+    int r = rt_request_context_open(rt_session, c->number, c->device);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&c->active, true, memory_order_release);
     return r;

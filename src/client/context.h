@@ -86,6 +86,12 @@ struct rt_current {
 };
 extern __thread struct rt_current rt_current __attribute__((tls_model("initial-exec")));
 
+/* The device of the current context; the first one without a context. */
+static inline int rt_current_device(void)
+{
+    return rt_current.context ? rt_current.context->device : 0;
+}
+
 GM_COLD int rt_current_missing(void);
 
 /* The current context in *out, or what every call reports first: not initialised, no context, destroyed context, the
@@ -167,7 +173,7 @@ int rt_stream_wait(struct rt_stream *st);
 /* How the program wants to wait for it. */
 struct tp_wait_policy rt_stream_policy(const struct rt_stream *st);
 /* The nearest priority there is. */
-int rt_stream_priority(int wanted);
+int rt_stream_priority(const struct rt_context *c, int wanted);
 /* CUDA_SUCCESS, CUDA_ERROR_NOT_READY, or the sticky error. */
 int rt_stream_query(struct rt_stream *st);
 

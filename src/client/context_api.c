@@ -281,10 +281,11 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 
 /* A device that all clients share has limits of its own, at least as large as each client's; one that has none does
  * not know the question. */
-static int raise_limit(CUlimit limit, size_t value)
+static int raise_limit(const struct rt_context *c, CUlimit limit, size_t value)
 {
     struct rt_call call;
     rt_call_begin(&call, WIRE_CALL_LIMIT_RAISE, 0);
+    call.device = rt_session->devices[c->device].index;
     wire_put_call_limit(&call.args, &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
     int r = rt_call_end(&call, rt_call_run(&call));
     return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
@@ -300,7 +301,7 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
         return CUDA_ERROR_INVALID_VALUE;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    r = raise_limit(limit, value);
+    r = raise_limit(c, limit, value);
     if (r == CUDA_SUCCESS)
         c->limits[limit] = value;
     return r;

@@ -14,15 +14,21 @@ static int enter(const void *handle, struct rt_function **f)
     return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static int device_attribute(CUdevice_attribute attribute)
+/* As it is on `device`; -1: on that of the current context. */
+static int enter_on(const void *handle, int device, struct rt_function **f)
 {
-    return rt_session->devices[0].attributes[attribute];
+    int r = enter(handle, f);
+    if (r)
+        return r;
+    if (device < 0)
+        device = rt_current.context ? rt_current_device() : (*f)->module->device;
+    return rt_function_on(f, device);
 }
 
-static int get_attribute(int *pi, CUfunction_attribute attribute, const void *handle)
+static int get_attribute(int *pi, CUfunction_attribute attribute, const void *handle, int device)
 {
     struct rt_function *f;
-    int r = enter(handle, &f);
+    int r = enter_on(handle, device, &f);
     if (r)
         return r;
     if (!pi)
@@ -73,16 +79,16 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     return CUDA_SUCCESS;
 }
 
-static int set_attribute(CUfunction_attribute attribute, int value, const void *handle)
+static int set_attribute(CUfunction_attribute attribute, int value, const void *handle, int device)
 {
     struct rt_function *f;
-    int r = enter(handle, &f);
+    int r = enter_on(handle, device, &f);
     if (r)
         return r;
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: {
-        int most =
-            device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - (int)f->entry->shared_bytes;
+        const int32_t *a = rt_session->devices[f->module->device].attributes;
+        int most = a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN] - (int)f->entry->shared_bytes;
         if (value < 0 || value > most)
             return CUDA_ERROR_INVALID_VALUE;
         atomic_store_explicit(&f->dynamic_limit, (uint32_t)value, memory_order_relaxed);
@@ -138,12 +144,12 @@ static int get_name(const void *handle, const char **name)
 
 CUresult rt_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 {
-    return get_attribute(pi, attrib, hfunc);
+    return get_attribute(pi, attrib, hfunc, -1);
 }
 
 CUresult rt_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 {
-    return set_attribute(attrib, value, hfunc);
+    return set_attribute(attrib, value, hfunc, -1);
 }
 
 CUresult rt_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
@@ -237,13 +243,13 @@ CUresult rt_cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 CUresult rt_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
 {
     int r = device_ok(dev);
-    return r ? r : get_attribute(pi, attrib, kernel);
+    return r ? r : get_attribute(pi, attrib, kernel, dev);
 }
 
 CUresult rt_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
 {
     int r = device_ok(dev);
-    return r ? r : set_attribute(attrib, val, kernel);
+    return r ? r : set_attribute(attrib, val, kernel, dev);
 }
 
 CUresult rt_cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)

@@ -59,7 +59,8 @@ static int staged_create(struct rt_exec_body *b, const struct rt_box *box, bool 
     struct rt_staged *s = calloc(1, sizeof(*s));
     int r = s ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     if (s && pinned)
-        r = rt_request_alloc(rt_session, box->width * box->height * box->depth, 0, WIRE_MEMORY_KIND_HOST, &s->memory);
+        r = rt_request_alloc(rt_session, box->width * box->height * box->depth, 0, WIRE_MEMORY_KIND_HOST, 0,
+                             &s->memory);
     if (r) {
         free(s);
         return r;

@@ -36,22 +36,25 @@ static void set_used(struct rt_graph_memory *m, bool is_used)
     used_high = GM_MAX(used, used_high);
 }
 
-int rt_graph_memory_create(struct rt_context *c, uint64_t size, struct rt_graph_memory **out)
+int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out)
 {
     struct rt_graph_memory *m = calloc(1, sizeof(*m));
     if (!m)
         return CUDA_ERROR_OUT_OF_MEMORY;
     (void)rt_memory_reap(false);
-    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, &m->address);
+    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, device, &m->address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, &m->address);
+        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, device, &m->address);
     if (r) {
         free(m);
         return r;
     }
-    struct rt_range range = {
-        .base = m->address, .size = size, .window = m->address, .kind = RT_MEMORY_GRAPH, .context = c
-    };
+    struct rt_range range = { .base = m->address,
+                              .size = size,
+                              .window = m->address,
+                              .kind = RT_MEMORY_GRAPH,
+                              .context = c,
+                              .device = device };
     r = rt_memory_insert(&range);
     if (r) {
         (void)rt_request_free(rt_session, m->address);

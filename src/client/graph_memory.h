@@ -14,8 +14,8 @@ struct rt_graph_memory;
 /* How many there are. Without the lock. */
 extern _Atomic unsigned rt_graph_memories;
 
-/* Device memory with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult. */
-int rt_graph_memory_create(struct rt_context *c, uint64_t size, struct rt_graph_memory **out);
+/* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult. */
+int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out);
 void rt_graph_memory_ref(struct rt_graph_memory *m);
 /* The last one gives it back, in its time. */
 void rt_graph_memory_unref(struct rt_graph_memory *m);

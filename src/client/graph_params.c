@@ -61,7 +61,7 @@ int rt_params_launch(struct rt_params *p, const void *function, const struct rt_
     const struct rt_function *f = rt_function_find(function);
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
-    const struct rt_entry *e = f->entry;
+    const struct rt_entry *e = f->entry; /* the same on all devices */
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel.func = (CUfunction)(uintptr_t)function };
     struct rt_kernel *k = &p->kernel;
     k->ctx = rt_context_handle(f->context ? f->context : rt_current.context);
@@ -83,10 +83,14 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     struct rt_launch l;
     const void *handle = from->func ? (const void *)from->func : (const void *)from->kern;
     struct rt_function *f = rt_function_find(handle);
+    struct rt_context *c = from->ctx ? rt_context_find(from->ctx, true) : rt_current.context;
     if (!f)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (from->ctx && !rt_context_find(from->ctx, true))
+    if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
+    int r = rt_function_on(&f, c->device);
+    if (r)
+        return r;
     l.record.grid_x = from->gridDimX;
     l.record.grid_y = from->gridDimY;
     l.record.grid_z = from->gridDimZ;
@@ -95,7 +99,7 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     l.record.block_z = from->blockDimZ;
     l.record.shared_bytes = from->sharedMemBytes;
     l.record.attributes = 0;
-    int r = rt_launch_prepare(&l, f, from->kernelParams, from->extra);
+    r = rt_launch_prepare(&l, f, from->kernelParams, from->extra);
     r = r ? r : rt_params_launch(p, handle, &l, NULL, 0);
     if (r)
         return r;
@@ -267,9 +271,9 @@ int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from)
         return CUDA_ERROR_INVALID_VALUE;
     if (pool->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_NOT_SUPPORTED;
-    p->memory.described.accessDescs = NULL; /* the one device that there is has access */
+    p->memory.described.accessDescs = NULL; /* its device has access, and that device's peers */
     p->memory.described.accessDescCount = 0;
-    int r = rt_graph_memory_create(rt_current.context, from->bytesize, &p->memory.memory);
+    int r = rt_graph_memory_create(rt_current.context, pool->location.id, from->bytesize, &p->memory.memory);
     if (r == CUDA_SUCCESS)
         p->memory.described.dptr = rt_graph_memory_address(p->memory.memory);
     return r;

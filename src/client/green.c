@@ -14,16 +14,16 @@ static int ready(void)
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
 }
 
-static int describe(CUdevResource *resource, CUdevResourceType type)
+static int describe(CUdevice device, CUdevResource *resource, CUdevResourceType type)
 {
-    uint32_t step = rt_session->devices[0].multiprocessors_step;
+    uint32_t step = rt_session->devices[device].multiprocessors_step;
     if (!resource)
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     memset(resource, 0, sizeof(*resource));
     resource->type = type;
-    resource->sm.smCount = rt_multiprocessors(rt_session);
+    resource->sm.smCount = rt_multiprocessors(rt_session, device);
     resource->sm.minSmPartitionSize = step ? step : resource->sm.smCount;
     resource->sm.smCoscheduledAlignment = resource->sm.minSmPartitionSize;
     return CUDA_SUCCESS;
@@ -36,7 +36,7 @@ CUresult rt_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUd
         return r;
     if (device < 0 || (unsigned)device >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
-    return describe(resource, type);
+    return describe(device, resource, type);
 }
 
 CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
@@ -44,9 +44,8 @@ CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
     int r = ready();
     if (r)
         return r;
-    if (!rt_context_find(hCtx, true))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return describe(resource, type);
+    const struct rt_context *c = rt_context_find(hCtx, true);
+    return c ? describe(c->device, resource, type) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* No stream is in a green context of the program's. */
@@ -91,6 +90,6 @@ CUresult rt_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     pExecAffinity->type = type;
-    pExecAffinity->param.smCount.val = rt_multiprocessors(rt_session);
+    pExecAffinity->param.smCount.val = rt_multiprocessors(rt_session, c->device);
     return CUDA_SUCCESS;
 }

@@ -47,7 +47,7 @@ uint32_t rt_image_capability(void)
 {
     if (!rt_session || rt_session->device_count == 0)
         return 0;
-    const int32_t *a = rt_session->devices[0].attributes;
+    const int32_t *a = rt_session->devices[rt_current_device()].attributes;
     return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }

@@ -61,7 +61,7 @@ static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], u
     struct opened *o = malloc(sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int r = rt_request_memory_open(rt_session, token, &range.base, &range.size, &fd);
+    int r = rt_request_memory_open(rt_session, token, &range.base, &range.size, &range.device, &fd);
     range.window = range.base;
     if (r == CUDA_SUCCESS && (r = rt_memory_insert(&range)) != CUDA_SUCCESS)
         (void)rt_request_object_unmap(rt_session, range.base);

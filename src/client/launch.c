@@ -10,24 +10,20 @@
 #include "client/capture.h"
 #include "client/gen/api.h"
 
-static inline int32_t attribute(CUdevice_attribute a)
-{
-    return rt_session->devices[0].attributes[a];
-}
-
 static int check_shape(const struct rt_function *f, const struct wire_rec_launch *l)
 {
+    const int32_t *limit = rt_session->devices[f->module->device].attributes;
     uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
     if (!l->grid_x || !l->grid_y || !l->grid_z || !threads || l->block_x > 1u << 20 || l->block_y > 1u << 20 ||
         l->block_z > 1u << 20)
         return CUDA_ERROR_INVALID_VALUE;
-    if (GM_UNLIKELY(l->grid_x > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
-                    l->grid_y > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
-                    l->grid_z > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
-                    l->block_x > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
-                    l->block_y > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
-                    l->block_z > (uint32_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
-                    threads > (uint64_t)attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)))
+    if (GM_UNLIKELY(l->grid_x > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] ||
+                    l->grid_y > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] ||
+                    l->grid_z > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] ||
+                    l->block_x > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] ||
+                    l->block_y > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] ||
+                    l->block_z > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] ||
+                    threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -94,7 +90,7 @@ static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
         if (a.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             continue;
         int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
-        uint64_t places = (uint64_t)each * rt_multiprocessors(rt_session);
+        uint64_t places = (uint64_t)each * rt_multiprocessors(rt_session, f->module->device);
         if (result || (uint64_t)r->grid_x * r->grid_y * r->grid_z > places)
             return result ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
@@ -140,6 +136,9 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
         return r;
     if (GM_UNLIKELY(f->context && f->context != st->context))
         return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_function_on(&f, st->context->device);
+    if (GM_UNLIKELY(r))
+        return rt_capture_failed(st, r);
     r = rt_launch_prepare(l, f, params, extra);
     if (GM_UNLIKELY(r))
         return rt_capture_failed(st, r);

@@ -224,9 +224,7 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, cons
 void rt_lookup_finish(struct rt_module *m)
 {
     for (uint32_t i = 0; i < m->found_count; i++) {
-        struct rt_function *f = atomic_load_explicit(&m->found[i]->function, memory_order_acquire);
-        if (f)
-            rt_object_release(&rt_functions, &f->object);
+        rt_function_end(atomic_load_explicit(&m->found[i]->function, memory_order_acquire));
         free(m->found[i]);
     }
     for (uint32_t i = 0; i < m->found_variables_count; i++) {

@@ -80,14 +80,18 @@ static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, un
     if (r)
         return r;
     (void)rt_memory_reap(false);
-    r = rt_request_alloc(rt_session, size, 0, from, &address);
+    r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, from, &address);
+        r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
     if (r)
         return r;
-    struct rt_range range = {
-        .base = address, .size = size, .window = address, .kind = kind, .flags = flags, .context = c
-    };
+    struct rt_range range = { .base = address,
+                              .size = size,
+                              .window = address,
+                              .kind = kind,
+                              .flags = flags,
+                              .context = c,
+                              .device = c->device };
     r = rt_memory_insert(&range);
     if (r)
         (void)rt_request_free(rt_session, address);
@@ -199,7 +203,7 @@ CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
         return r;
     (void)rt_memory_reap(false);
     (void)rt_pools_trim(false);
-    r = rt_request_memory_info(rt_session, &left, &total);
+    r = rt_request_memory_info(rt_session, c->device, &left, &total);
     if (r)
         return r;
     if (freeBytes)

@@ -29,11 +29,12 @@ struct rt_range {
     uint64_t window; /* where the device sees `base`; differs for registered memory only */
     enum rt_memory kind;
     unsigned flags;             /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
-    struct rt_context *context; /* NULL: of a library's globals */
+    struct rt_context *context; /* NULL: of a library's globals, of virtual memory */
+    int device;                 /* whose memory it is, or where it was allocated */
     uint64_t id;
     struct rt_block *block;       /* of the pool that it came from; NULL: of none */
     struct rt_physical *physical; /* what is mapped there; NULL: not RT_MEMORY_VIRTUAL */
-    unsigned access;              /* of RT_MEMORY_VIRTUAL: CUmemAccess_flags */
+    unsigned access;              /* of RT_MEMORY_VIRTUAL: two bits of CUmemAccess_flags for each device */
     bool sync;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait */
 };
 
@@ -51,8 +52,14 @@ bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out);
 
 /* Sets `sync` of the device memory that contains `address`; false if there is none. */
 bool rt_memory_set_sync(uint64_t address, bool sync);
-/* Changes the access of the virtual range that starts at `base`. */
+/* Changes the access, of all devices, of the virtual range that starts at `base`. */
 void rt_memory_set_access(uint64_t base, unsigned access);
+
+/* CUmemAccess_flags of a device for virtual memory. */
+static inline unsigned rt_memory_access(const struct rt_range *r, int device)
+{
+    return r->access >> 2 * device & 3u;
+}
 
 static inline bool rt_memory_is_device(const struct rt_range *r)
 {

@@ -279,7 +279,8 @@ int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v)
                               .window = v->address,
                               .kind = v->managed ? RT_MEMORY_GLOBAL_MANAGED : RT_MEMORY_GLOBAL,
                               .flags = v->managed ? CU_MEM_ATTACH_GLOBAL : 0,
-                              .context = m->context };
+                              .context = m->context,
+                              .device = m->device };
     return rt_memory_insert(&range);
 }
 
@@ -316,13 +317,20 @@ static void free_info(struct rt_module *m)
     m->info = NULL;
 }
 
+void rt_function_end(struct rt_function *f)
+{
+    if (!f)
+        return;
+    free(atomic_load_explicit(&f->elsewhere, memory_order_acquire));
+    f->elsewhere = NULL;
+    rt_object_release(&rt_functions, &f->object);
+}
+
 void rt_module_destroy(struct rt_module *m)
 {
-    for (uint32_t i = 0; i < m->entries_count; i++) {
-        struct rt_function *f = atomic_load_explicit(&m->entries[i].function, memory_order_acquire);
-        if (f)
-            rt_object_release(&rt_functions, &f->object);
-    }
+    rt_library_finish(m);
+    for (uint32_t i = 0; i < m->entries_count; i++)
+        rt_function_end(atomic_load_explicit(&m->entries[i].function, memory_order_acquire));
     for (uint32_t i = 0; i < m->variables_count; i++)
         rt_variable_leave(&m->variables[i]);
     rt_lookup_finish(m);
@@ -344,11 +352,10 @@ void rt_module_destroy_all(struct rt_context *c)
     rt_table_each(&rt_modules, end_module, c);
 }
 
-/* With `image` in `fd`. */
-static int load_fd(struct rt_module *m, int fd, const struct rt_image *image, struct rt_jit_log *log)
+static int load_fd(struct rt_module *m, int fd, size_t size, uint32_t kind, struct rt_jit_log *log)
 {
     struct rt_loaded loaded;
-    int r = rt_request_module_load(rt_session, fd, image->size, image->kind, &loaded);
+    int r = rt_request_module_load(rt_session, fd, size, kind, m->device, &loaded);
     const char *text = loaded.log ? loaded.log : "";
     if (r)
         gm_info(&topic, "load failed (error %d): %s", r, text);
@@ -367,7 +374,10 @@ static int load_fd(struct rt_module *m, int fd, const struct rt_image *image, st
 static int load_image(struct rt_module *m, const struct rt_image *image, struct rt_jit_log *log)
 {
     GM_AUTO_FD int fd = tp_memfd_from_bytes("gmux-image", image->data, image->size);
-    return fd < 0 ? (int)CUDA_ERROR_OUT_OF_MEMORY : load_fd(m, fd, image, log);
+    int r = fd < 0 ? (int)CUDA_ERROR_OUT_OF_MEMORY : load_fd(m, fd, image->size, image->kind, log);
+    if (r == CUDA_SUCCESS && !m->context)
+        rt_library_keep(m, fd, image->size, image->kind);
+    return r;
 }
 
 /* The device would keep managed variables to itself: loads the image again, with those at addresses of this process. */
@@ -384,27 +394,22 @@ static int load_again(struct rt_module *m, const struct rt_image *image, struct 
     return r;
 }
 
-int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log, struct rt_module **out)
+static struct rt_module *module_new(struct rt_context *c, int device)
 {
-    struct rt_image image;
-    give_logs(log, "", false);
-    int r = rt_image_look(data, &image);
-    if (r) {
-        give_logs(log, image.why, true);
-        gm_info(&topic, "no image to load (error %d): %s", r, image.why);
-        return r;
-    }
     struct rt_module *m = rt_object_take(&rt_modules);
-    if (!m) {
-        rt_image_drop(&image);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (!m)
+        return NULL;
     m->context = c;
-    r = load_image(m, &image, log);
-    if (r == CUDA_SUCCESS && m->managed_apart)
-        r = load_again(m, &image, log);
-    rt_image_drop(&image);
+    m->device = device;
+    m->image_fd = -1;
+    return m;
+}
+
+/* `r`: what the load came to. */
+static int finish_load(struct rt_module *m, int r, struct rt_module **out)
+{
     if (r) {
+        rt_library_finish(m);
         rt_lookup_finish(m);
         rt_module_managed_finish(m);
         free_info(m);
@@ -419,6 +424,34 @@ int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *lo
     rt_object_publish(&m->object);
     *out = m;
     return CUDA_SUCCESS;
+}
+
+int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_module **out)
+{
+    struct rt_module *m = module_new(NULL, device);
+    return m ? finish_load(m, load_fd(m, fd, size, kind, NULL), out) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log, struct rt_module **out)
+{
+    struct rt_image image;
+    give_logs(log, "", false);
+    int r = rt_image_look(data, &image);
+    if (r) {
+        give_logs(log, image.why, true);
+        gm_info(&topic, "no image to load (error %d): %s", r, image.why);
+        return r;
+    }
+    struct rt_module *m = module_new(c, c ? c->device : rt_current_device());
+    if (!m) {
+        rt_image_drop(&image);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    r = load_image(m, &image, log);
+    if (r == CUDA_SUCCESS && m->managed_apart)
+        r = load_again(m, &image, log);
+    rt_image_drop(&image);
+    return finish_load(m, r, out);
 }
 
 int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out)

@@ -59,8 +59,9 @@ struct rt_variable {
 struct rt_module {
     struct rt_object object;
     struct rt_context *context; /* NULL: a library */
-    uint32_t number;            /* what launches name it by */
-    struct rt_entry *entries;   /* sorted by name */
+    int device;
+    uint32_t number;          /* what launches name it by */
+    struct rt_entry *entries; /* sorted by name */
     uint32_t entries_count;
     struct rt_variable *variables; /* sorted by name */
     uint32_t variables_count;
@@ -75,6 +76,12 @@ struct rt_module {
     void *info; /* the mapped module_info, where names lie */
     size_t info_size;
     void *library; /* library: its handle; module: NULL */
+    /* Of a library that the program may use on other devices, too (library.c's lock): the image as it was loaded, and what
+     * it is there. */
+    int image_fd; /* -1: none */
+    size_t image_size;
+    uint32_t image_kind;
+    struct rt_module **elsewhere; /* by device; NULL: nowhere yet */
 };
 
 struct rt_function {
@@ -86,6 +93,7 @@ struct rt_function {
     _Atomic uint64_t occupancy;     /* occupancy.c: the last question and its answer; 0: none */
     int carveout;
     CUfunc_cache cache_config;
+    _Atomic(_Atomic(struct rt_function *) *) elsewhere; /* by device: the same on others; NULL: nowhere yet */
 };
 
 extern struct rt_table rt_modules;   /* CUmodule */
@@ -112,6 +120,8 @@ void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char 
 int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
 /* The same from a file. */
 int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out);
+/* A function's handle ends; NULL is fine. */
+void rt_function_end(struct rt_function *f);
 /* Nothing of it may be running. Handles of the module and its functions end. */
 void rt_module_destroy(struct rt_module *m);
 void rt_module_destroy_all(struct rt_context *c);
@@ -133,6 +143,24 @@ struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
 /* The program's memory knows a variable from now on, and no longer. */
 int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v);
 void rt_variable_leave(const struct rt_variable *v);
+/* --- libraries on several devices (library.c) --- */
+
+/* What a library is on `device`, loaded there if need be; modules are what they are. CUresult. */
+int rt_module_on(struct rt_module **m, int device);
+int rt_function_elsewhere(struct rt_function **f, int device);
+/* The same of a function of it. */
+static inline int rt_function_on(struct rt_function **f, int device)
+{
+    return GM_LIKELY((*f)->module->device == device || (*f)->context) ? CUDA_SUCCESS
+                                                                      : rt_function_elsewhere(f, device);
+}
+/* Keeps what another device would need: the image. */
+void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind);
+/* Ends what it is on other devices. */
+void rt_library_finish(struct rt_module *m);
+
+/* Loads such an image. CUresult. */
+int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_module **out);
 
 /* --- modules that are found by name (lookup.c) --- */
 

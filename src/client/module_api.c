@@ -20,6 +20,16 @@ static int enter_module(CUmodule handle, struct rt_module **m)
     return *m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* A variable of a library is another one on each device, unless it is managed: that of the current context is meant. */
+static int find_variable(struct rt_module *m, const char *name, const struct rt_variable **v)
+{
+    int device = rt_current.context ? rt_current_device() : m->device;
+    if (m->device == device || m->context || (rt_module_find_managed(m, name, v) == CUDA_SUCCESS && *v))
+        return rt_module_find_variable(m, name, v);
+    int r = rt_module_on(&m, device);
+    return r ? r : rt_module_find_variable(m, name, v);
+}
+
 CUresult rt_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
                                void **optionValues)
 {
@@ -187,7 +197,7 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
-    r = rt_module_find_variable(m, name, &v);
+    r = find_variable(m, name, &v);
     return give_variable(r, v, dptr, bytes);
 }
 
@@ -339,7 +349,7 @@ CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
-    r = rt_module_find_variable(l->module, name, &v);
+    r = find_variable(l->module, name, &v);
     return give_variable(r, v, dptr, bytes);
 }
 

@@ -72,9 +72,9 @@ static int code_of(const struct rt_image *image, uint32_t sm, struct rt_image *o
 
 static int allocate(struct rt_module *m, uint64_t size)
 {
-    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, &m->managed);
+    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, 0, &m->managed);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, &m->managed);
+        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, 0, &m->managed);
     return r;
 }
 

@@ -19,22 +19,23 @@ struct limits {
     uint32_t shared_reserved; /* per block */
 };
 
-static uint32_t attribute(CUdevice_attribute a)
+static uint32_t attribute(const struct rt_function *f, CUdevice_attribute a)
 {
-    int32_t v = rt_session->devices[0].attributes[a];
+    int32_t v = rt_session->devices[f->module->device].attributes[a];
     return v > 0 ? (uint32_t)v : 0;
 }
 
-static struct limits device_limits(void)
+/* Of the function's device. */
+static struct limits device_limits(const struct rt_function *f)
 {
     return (struct limits) {
-        .warp = GM_MAX(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u),
-        .threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
-        .blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
-        .registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
-        .shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
-        .block_threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-        .shared_reserved = attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK),
+        .warp = GM_MAX(attribute(f, CU_DEVICE_ATTRIBUTE_WARP_SIZE), 1u),
+        .threads = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR),
+        .blocks = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR),
+        .registers = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR),
+        .shared = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        .block_threads = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+        .shared_reserved = attribute(f, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK),
     };
 }
 
@@ -45,7 +46,7 @@ static uint64_t round_up(uint64_t x, uint64_t unit)
 
 static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes)
 {
-    const struct limits l = device_limits();
+    const struct limits l = device_limits(f);
     const struct rt_entry *e = f->entry;
     if (threads == 0 || threads > GM_MIN(l.block_threads, e->max_threads) ||
         dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
@@ -102,7 +103,7 @@ static int enter(CUfunction func, struct rt_function **f)
     if (r)
         return r;
     *f = rt_function_find(func);
-    return *f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return *f ? rt_function_on(f, c->device) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult rt_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
@@ -139,7 +140,7 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     if (!minGridSize || !blockSize || blockSizeLimit < 0 ||
         (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE))
         return CUDA_ERROR_INVALID_VALUE;
-    const struct limits l = device_limits();
+    const struct limits l = device_limits(f);
     uint32_t most = GM_MIN(l.block_threads, f->entry->max_threads);
     if (blockSizeLimit)
         most = GM_MIN(most, (uint32_t)blockSizeLimit);
@@ -159,7 +160,7 @@ CUresult rt_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blo
     if (best_blocks == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *blockSize = (int)best_size;
-    *minGridSize = (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session), 1u));
+    *minGridSize = (int)(best_blocks * GM_MAX(rt_multiprocessors(rt_session, f->module->device), 1u));
     return CUDA_SUCCESS;
 }
 
@@ -180,10 +181,10 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
         return r;
     if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct limits l = device_limits();
+    const struct limits l = device_limits(f);
     uint64_t each = l.shared / (uint32_t)numBlocks / SHARED_UNIT * SHARED_UNIT;
     uint64_t taken = (uint64_t)f->entry->shared_bytes + l.shared_reserved;
-    uint64_t most = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    uint64_t most = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     most = most > f->entry->shared_bytes ? most - f->entry->shared_bytes : 0;
     *dynamicSmemSize = each > taken ? GM_MIN(each - taken, most) : 0;
     return CUDA_SUCCESS;

@@ -43,7 +43,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = rt_memory_is_managed(range);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)data = range->context ? range->context->device : 0;
+        *(int *)data = range->device;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *(unsigned *)data = range->kind == RT_MEMORY_DEVICE && !range->block;
@@ -61,8 +61,8 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = 1;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        *(unsigned *)data =
-            range->kind == RT_MEMORY_VIRTUAL ? range->access : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        *(unsigned *)data = range->kind == RT_MEMORY_VIRTUAL ? rt_memory_access(range, range->device)
+                                                             : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         *(unsigned long long *)data = range->physical ? rt_physical_handle_types(range->physical) : 0;

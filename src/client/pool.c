@@ -44,6 +44,7 @@ struct rt_block {
 
 struct rt_pool {
     struct rt_object object;
+    int device;
     bool destroyed;    /* goes with its last block */
     bool synchronized; /* since the last free */
     bool follow_events, opportunistic, internal;
@@ -59,8 +60,8 @@ struct rt_pool {
 static struct rt_table pools = RT_TABLE(RT_KIND_POOL, struct rt_pool);
 /* Everything in this file. The ring's and the requests' locks are taken inside of it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct rt_pool *default_pool, *current_pool; /* lock */
-static _Atomic bool release_due;                    /* something was freed that a synchronisation may give back */
+static struct rt_pool *default_pools[RT_DEVICES], *current_pools[RT_DEVICES]; /* lock */
+static _Atomic bool release_due; /* something was freed that a synchronisation may give back */
 
 static unsigned bin_of(uint64_t size)
 {
@@ -158,7 +159,7 @@ static struct segment *segment_create(struct rt_pool *p, enum size_class class, 
     struct rt_block *b = malloc(sizeof(*b));
     uint64_t address = 0;
     if (!s || !b || (p->max && size > p->max - GM_MIN(p->reserved, p->max)) ||
-        rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, &address) != CUDA_SUCCESS) {
+        rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, p->device, &address) != CUDA_SUCCESS) {
         free(s);
         free(b);
         return NULL;
@@ -207,11 +208,12 @@ static bool trim(struct rt_pool *p, uint64_t keep)
 
 /* --- pools -------------------------------------------------------------------------------------------------------- */
 
-static int create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
+static int create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     struct rt_pool *p = rt_object_take(&pools);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    p->device = device;
     p->max = max;
     p->name = name;
     p->imported = imported;
@@ -225,33 +227,33 @@ static int create(uint64_t max, uint64_t name, bool imported, struct rt_pool **o
     return CUDA_SUCCESS;
 }
 
-int rt_pool_create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
+int rt_pool_create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
     pthread_mutex_lock(&lock);
-    int r = create(max, name, imported, out);
+    int r = create(device, max, name, imported, out);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-static struct rt_pool *the_default(void)
+static struct rt_pool *the_default(int device)
 {
-    if (!default_pool)
-        (void)create(0, 0, false, &default_pool);
-    return default_pool;
+    if (!default_pools[device])
+        (void)create(device, 0, 0, false, &default_pools[device]);
+    return default_pools[device];
 }
 
-struct rt_pool *rt_pool_default(void)
+struct rt_pool *rt_pool_default(int device)
 {
     pthread_mutex_lock(&lock);
-    struct rt_pool *p = the_default();
+    struct rt_pool *p = the_default(device);
     pthread_mutex_unlock(&lock);
     return p;
 }
 
-struct rt_pool *rt_pool_current(void)
+struct rt_pool *rt_pool_current(int device)
 {
     pthread_mutex_lock(&lock);
-    struct rt_pool *p = current_pool ? current_pool : the_default();
+    struct rt_pool *p = current_pools[device] ? current_pools[device] : the_default(device);
     pthread_mutex_unlock(&lock);
     return p;
 }
@@ -259,8 +261,13 @@ struct rt_pool *rt_pool_current(void)
 void rt_pool_set_current(struct rt_pool *p)
 {
     pthread_mutex_lock(&lock);
-    current_pool = p;
+    current_pools[p->device] = p;
     pthread_mutex_unlock(&lock);
+}
+
+int rt_pool_device(const struct rt_pool *p)
+{
+    return p->device;
 }
 
 struct rt_pool *rt_pool_find(CUmemoryPool handle)
@@ -315,8 +322,8 @@ void rt_pool_destroy(struct rt_pool *p)
     pthread_mutex_lock(&lock);
     p->destroyed = true;
     p->threshold = 0;
-    if (current_pool == p)
-        current_pool = NULL;
+    if (current_pools[p->device] == p)
+        current_pools[p->device] = NULL;
     end_if_empty(p);
     pthread_mutex_unlock(&lock);
 }

@@ -14,11 +14,13 @@
 struct rt_pool;
 struct rt_block; /* what was handed out */
 
-/* The device's default pool, and the one that cuMemAllocAsync takes from. NULL: out of memory. */
-struct rt_pool *rt_pool_default(void);
-struct rt_pool *rt_pool_current(void);
-/* Makes `p` the current one; NULL: the default one. */
+/* A device's default pool, and the one that cuMemAllocAsync takes from. NULL: out of memory. */
+struct rt_pool *rt_pool_default(int device);
+struct rt_pool *rt_pool_current(int device);
+/* Makes `p` its device's current one. */
 void rt_pool_set_current(struct rt_pool *p);
+/* Whose memory it has. */
+int rt_pool_device(const struct rt_pool *p);
 /* NULL if the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
@@ -28,9 +30,9 @@ CUmemoryPool rt_block_pool(const struct rt_block *b);
 uint64_t rt_block_pool_name(const struct rt_block *b);
 uint64_t rt_block_segment(const struct rt_block *b);
 
-/* An empty pool; `max` bytes at most, 0: no bound. `name`: what other processes know it by (pool_ipc.h), 0: they do not. One that is
- * imported has nothing to allocate. */
-int rt_pool_create(uint64_t max, uint64_t name, bool imported, struct rt_pool **out);
+/* An empty pool of a device's memory; `max` bytes at most, 0: no bound. `name`: what other processes know it by
+ * (pool_ipc.h), 0: they do not. One that is imported has nothing to allocate. */
+int rt_pool_create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out);
 uint64_t rt_pool_name(const struct rt_pool *p);
 bool rt_pool_is_imported(const struct rt_pool *p);
 /* Its handle is good no longer; what was handed out stays until it is freed. */

@@ -16,9 +16,9 @@
 
 static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size, CUdeviceptr *out)
 {
-    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE, .context = c };
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE, .context = c, .device = rt_pool_device(p) };
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);
@@ -42,7 +42,7 @@ CUresult rt_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    return dptr ? (CUresult)allocate(c, rt_pool_current(), st, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
+    return dptr ? (CUresult)allocate(c, rt_pool_current(c->device), st, bytesize, dptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
@@ -138,10 +138,10 @@ static int give_pool(struct rt_pool *p, CUmemoryPool *out)
     return CUDA_SUCCESS;
 }
 
-static int set_pool(CUmemoryPool handle)
+static int set_pool(CUdevice device, CUmemoryPool handle)
 {
     struct rt_pool *p = rt_pool_find(handle);
-    if (!p || rt_pool_is_imported(p))
+    if (!p || rt_pool_is_imported(p) || rt_pool_device(p) != device)
         return CUDA_ERROR_INVALID_VALUE;
     rt_pool_set_current(p);
     return CUDA_SUCCESS;
@@ -150,37 +150,37 @@ static int set_pool(CUmemoryPool handle)
 CUresult rt_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
     int r = check_device(dev);
-    return r ? r : give_pool(rt_pool_default(), pool_out);
+    return r ? r : give_pool(rt_pool_default(dev), pool_out);
 }
 
 CUresult rt_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
     int r = check_device(dev);
-    return r ? r : give_pool(rt_pool_current(), pool);
+    return r ? r : give_pool(rt_pool_current(dev), pool);
 }
 
 CUresult rt_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
     int r = check_device(dev);
-    return r ? r : set_pool(pool);
+    return r ? r : set_pool(dev, pool);
 }
 
 CUresult rt_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
 {
     int r = check_location(location, type);
-    return r ? r : give_pool(rt_pool_default(), pool_out);
+    return r ? r : give_pool(rt_pool_default(location->id), pool_out);
 }
 
 CUresult rt_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     int r = check_location(location, type);
-    return r ? r : give_pool(rt_pool_current(), pool);
+    return r ? r : give_pool(rt_pool_current(location->id), pool);
 }
 
 CUresult rt_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
 {
     int r = check_location(location, type);
-    return r ? r : set_pool(pool);
+    return r ? r : set_pool(location->id, pool);
 }
 
 /* --- pools ----------------------------------------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
     uint64_t name = shared ? rt_pool_new_name() : 0;
     if (shared && !name)
         return CUDA_ERROR_OPERATING_SYSTEM;
-    r = rt_pool_create(poolProps->maxSize, name, false, &p);
+    r = rt_pool_create(poolProps->location.id, poolProps->maxSize, name, false, &p);
     return r ? r : give_pool(p, pool);
 }
 
@@ -222,7 +222,7 @@ CUresult rt_cuMemPoolDestroy(CUmemoryPool pool)
     int r = enter(pool, &p);
     if (r)
         return r;
-    if (p == rt_pool_default())
+    if (p == rt_pool_default(rt_pool_device(p)))
         return CUDA_ERROR_INVALID_VALUE;
     rt_pool_destroy(p);
     return CUDA_SUCCESS;

@@ -36,6 +36,7 @@ struct rt_pool_view {
     struct gm_list link;
     uint8_t token[RT_TOKEN_BYTES];
     uint64_t address, size;
+    int device;
     unsigned users; /* allocations in it, and frees that wait for their streams */
 };
 
@@ -103,7 +104,7 @@ CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
         tp_memfd_check(fd, sizeof(n), true) != 0 || pread(fd, &n, sizeof(n), 0) != (ssize_t)sizeof(n) ||
         n.magic != MAGIC || n.name == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_pool_create(0, n.name, true, &p);
+    r = rt_pool_create(rt_current_device(), 0, n.name, true, &p); /* whose it is, the first allocation tells */
     if (r == CUDA_SUCCESS)
         *pool_out = rt_pool_handle(p);
     return r;
@@ -151,7 +152,7 @@ static int view_open(const uint8_t token[RT_TOKEN_BYTES], struct rt_pool_view **
         return CUDA_ERROR_OUT_OF_MEMORY;
     *v = (struct rt_pool_view) { .users = 1 };
     memcpy(v->token, token, RT_TOKEN_BYTES);
-    int r = rt_request_memory_open(rt_session, token, &v->address, &v->size, &fd);
+    int r = rt_request_memory_open(rt_session, token, &v->address, &v->size, &v->device, &fd);
     if (r) {
         free(v);
         return r;
@@ -188,9 +189,12 @@ static int enter_imported(struct rt_pool *p, struct rt_context *c, struct rt_poo
         i->count++;
         return view_close(v); /* it has the view already */
     }
-    struct rt_range range = {
-        .base = address, .size = d->size, .window = address, .kind = RT_MEMORY_IMPORTED_BLOCK, .context = c
-    };
+    struct rt_range range = { .base = address,
+                              .size = d->size,
+                              .window = address,
+                              .kind = RT_MEMORY_IMPORTED_BLOCK,
+                              .context = c,
+                              .device = v->device };
     i = malloc(sizeof(*i));
     int r = i ? rt_memory_insert(&range) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {

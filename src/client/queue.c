@@ -175,40 +175,48 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
 
 /* --- stream numbers ----------------------------------------------------------------------------------------------- */
 
-/* A number whose last user's work is done; ring lock. -EAGAIN with *wait_for: that one is free once it is done;
- * -ENOSPC: all are in use. */
-static int number_take(struct rt_session *s, uint32_t *out, uint32_t *wait_for)
+/* A number whose last user's work is done, for the device with the server's number `device`; ring lock. -EAGAIN with
+ * *wait_for: that one is free once it is done; -ENOSPC: all are in use, or were on other devices. */
+static int number_take(struct rt_session *s, uint32_t device, uint32_t *out, uint32_t *wait_for)
 {
+    __typeof__(&s->lanes_free[0]) list = &s->lanes_free[device];
     uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_relaxed);
-    uint32_t oldest = s->lanes_free[s->lanes_free_at];
-    if (s->lanes_free_count && rt_lane_done(s, oldest, rt_lane_issued(s, oldest))) {
-        s->lanes_free_at = (s->lanes_free_at + 1) % TP_STREAMS;
-        s->lanes_free_count--;
+    uint32_t oldest = list->first;
+    if (list->count && rt_lane_done(s, oldest, rt_lane_issued(s, oldest))) {
+        list->first = s->lanes[oldest].next;
+        list->count--;
         *out = oldest;
         return 0;
     }
     if (used < GM_MIN(s->shared.streams_count, TP_STREAMS)) {
         *out = used;
+        s->lanes[used].device = device;
+        atomic_store_explicit(&s->shared.streams[used].device, device, memory_order_relaxed);
         atomic_store_explicit(&s->lanes_used, used + 1, memory_order_release);
         return 0;
     }
     *wait_for = oldest;
-    return s->lanes_free_count ? -EAGAIN : -ENOSPC;
+    return list->count ? -EAGAIN : -ENOSPC;
 }
 
 static void number_give(struct rt_session *s, uint32_t number)
 {
-    s->lanes_free[(s->lanes_free_at + s->lanes_free_count) % TP_STREAMS] = (uint16_t)number;
-    s->lanes_free_count++;
+    __typeof__(&s->lanes_free[0]) list = &s->lanes_free[s->lanes[number].device];
+    if (list->count)
+        s->lanes[list->last].next = (uint16_t)number;
+    else
+        list->first = (uint16_t)number;
+    list->last = (uint16_t)number;
+    list->count++;
 }
 
 /* Waits for one if it must. CUresult. */
-static int number_wait(struct rt_session *s, uint32_t *out)
+static int number_wait(struct rt_session *s, uint32_t device, uint32_t *out)
 {
     uint32_t busy = 0;
     int r, error = CUDA_SUCCESS;
     pthread_mutex_lock(&s->ring_lock);
-    while (error == CUDA_SUCCESS && (r = number_take(s, out, &busy)) == -EAGAIN) {
+    while (error == CUDA_SUCCESS && (r = number_take(s, device, out, &busy)) == -EAGAIN) {
         pthread_mutex_unlock(&s->ring_lock);
         error = rt_session_wait(s, busy, rt_lane_issued(s, busy), NULL);
         pthread_mutex_lock(&s->ring_lock);
@@ -220,7 +228,7 @@ static int number_wait(struct rt_session *s, uint32_t *out)
 int rt_stream_create_bare(struct rt_stream **out)
 {
     struct rt_stream *st = calloc(1, sizeof(*st));
-    int r = st ? number_wait(rt_session, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    int r = st ? number_wait(rt_session, 0, &st->number) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         free(st);
         return r;
@@ -239,7 +247,7 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
 
     if (!st)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int r = number_wait(s, &number);
+    int r = number_wait(s, s->devices[c->device].index, &number);
     if (r) {
         rt_object_release(&rt_streams, &st->object);
         return r;

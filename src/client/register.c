@@ -133,7 +133,7 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     }
     if (address % page || bytesize % page || (Flags & CU_MEMHOSTREGISTER_IOMEMORY))
         return CUDA_ERROR_NOT_SUPPORTED;
-    r = rt_request_alloc(rt_session, bytesize, 0, WIRE_MEMORY_KIND_HOST, &window);
+    r = rt_request_alloc(rt_session, bytesize, 0, WIRE_MEMORY_KIND_HOST, 0, &window);
     if (r)
         return r;
     struct rt_range range = { .base = address,
@@ -141,7 +141,8 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
                               .window = window,
                               .kind = RT_MEMORY_REGISTERED,
                               .flags = Flags,
-                              .context = c };
+                              .context = c,
+                              .device = c->device };
     r = exchange(address, bytesize, window);
     if (r == CUDA_SUCCESS && (r = rt_memory_insert(&range)) != CUDA_SUCCESS) {
         (void)rt_register_undo(&range);

@@ -82,12 +82,25 @@ int rt_request_ready(struct rt_session *s)
     return end_with_status(s, &e, serial);
 }
 
-int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device)
+int rt_request_context_open(struct rt_session *s, uint32_t context, int device)
 {
     struct wire_enc e;
     begin(s, &e);
     uint64_t serial = ++s->serial;
-    wire_pack_context_open(&e, serial, &(struct wire_context_open) { .context = context, .device = device });
+    wire_pack_context_open(&e, serial,
+                           &(struct wire_context_open) { .context = context, .device = s->devices[device].index });
+    return end_with_status(s, &e, serial);
+}
+
+int rt_request_peer_access(struct rt_session *s, int device, int peer, bool enabled)
+{
+    struct wire_enc e;
+    begin(s, &e);
+    uint64_t serial = ++s->serial;
+    wire_pack_peer_access(&e, serial,
+                          &(struct wire_peer_access) { .device = s->devices[device].index,
+                                                       .peer = s->devices[peer].index,
+                                                       .enabled = enabled });
     return end_with_status(s, &e, serial);
 }
 
@@ -133,9 +146,17 @@ static int alloc_once(struct rt_session *s, const struct wire_memory_alloc *m, u
     return CUDA_SUCCESS;
 }
 
-int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
+static uint32_t index_of(const struct rt_session *s, uint32_t kind, int device)
 {
-    const struct wire_memory_alloc m = { .size = size, .align = align, .kind = kind };
+    return kind == WIRE_MEMORY_KIND_DEVICE ? s->devices[device].index : 0;
+}
+
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
+                     uint64_t *address)
+{
+    const struct wire_memory_alloc m = {
+        .size = size, .align = align, .kind = kind, .device = index_of(s, kind, device)
+    };
     *address = 0;
     pthread_mutex_lock(&s->request_lock);
     int r = alloc_once(s, &m, address);
@@ -157,7 +178,7 @@ int rt_request_free(struct rt_session *s, uint64_t address)
     return end(s, r);
 }
 
-int rt_request_array_memory(struct rt_session *s, uint64_t bytes)
+int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes)
 {
     struct wire_enc e;
     begin(s, &e);
@@ -165,18 +186,19 @@ int rt_request_array_memory(struct rt_session *s, uint64_t bytes)
     if (r)
         return end(s, r);
     uint64_t serial = ++s->serial;
-    wire_pack_array_memory(&e, serial, &(struct wire_array_memory) { .bytes = bytes });
+    wire_pack_array_memory(&e, serial,
+                           &(struct wire_array_memory) { .bytes = bytes, .device = s->devices[device].index });
     return end_with_status(s, &e, serial);
 }
 
-int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes)
+int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     struct wire_memory_info_is answer = { 0 };
     struct wire_enc e;
     begin(s, &e);
     int r = settle_frees(s);
     uint64_t serial = ++s->serial;
-    wire_pack_memory_info(&e, serial, &(struct wire_memory_info) { 0 });
+    wire_pack_memory_info(&e, serial, &(struct wire_memory_info) { .device = s->devices[device].index });
     r = r ? r : exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
     if (r == CUDA_SUCCESS)
         wire_get_memory_info_is(&s->packet->body, &answer);
@@ -185,7 +207,8 @@ int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t 
     return end(s, r);
 }
 
-int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, struct rt_loaded *out)
+int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, int device,
+                           struct rt_loaded *out)
 {
     struct wire_module_loaded answer = { 0 };
     struct wire_enc e;
@@ -193,7 +216,9 @@ int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t
     *out = (struct rt_loaded) { .info_fd = -1 };
     begin(s, &e);
     uint64_t serial = ++s->serial;
-    wire_pack_module_load(&e, serial, &(struct wire_module_load) { .size = size, .kind = kind, .log_level = 1 });
+    wire_pack_module_load(&e, serial,
+                          &(struct wire_module_load) {
+                              .size = size, .kind = kind, .log_level = 1, .device = s->devices[device].index });
     int r = exchange(s, &e, serial, WIRE_MODULE_LOADED, fd);
     if (r != CUDA_SUCCESS)
         return end(s, r);
@@ -223,7 +248,7 @@ int rt_request_module_unload(struct rt_session *s, uint32_t module)
 
 /* Waits for object_made. */
 static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t serial, int send_fd, uint32_t *object,
-                           uint64_t *size, int *fd)
+                           uint64_t *size, uint32_t *device, int *fd)
 {
     struct wire_object_made answer = { 0 };
     int r = exchange(s, e, serial, WIRE_OBJECT_MADE, send_fd);
@@ -234,12 +259,15 @@ static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t se
     *object = answer.object;
     if (size)
         *size = answer.size;
+    if (device)
+        *device = answer.device;
     if (fd)
         *fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1;
     return end(s, r);
 }
 
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, uint32_t *object, int *fd)
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, uint32_t *object,
+                             int *fd)
 {
     struct wire_enc e;
     begin(s, &e);
@@ -248,8 +276,9 @@ int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind,
         return end(s, r);
     wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
     uint64_t serial = ++s->serial;
-    wire_pack_object_create(&e, serial, &(struct wire_object_create) { .size = size, .kind = kind });
-    return end_with_object(s, &e, serial, -1, object, NULL, fd);
+    wire_pack_object_create(
+        &e, serial, &(struct wire_object_create) { .size = size, .kind = kind, .device = index_of(s, kind, device) });
+    return end_with_object(s, &e, serial, -1, object, NULL, NULL, fd);
 }
 
 int rt_request_object_release(struct rt_session *s, uint32_t object)
@@ -276,13 +305,21 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
     return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
 }
 
-int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size)
+int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size, int *device)
 {
     struct wire_enc e;
+    uint32_t index;
     begin(s, &e);
     uint64_t serial = ++s->serial;
     wire_pack_object_import(&e, serial, &(struct wire_object_import) { 0 });
-    return end_with_object(s, &e, serial, fd, object, size, NULL);
+    int r = end_with_object(s, &e, serial, fd, object, size, &index, NULL);
+    if (r)
+        return r;
+    *device = rt_device_by_index(s, index);
+    if (*device >= 0)
+        return CUDA_SUCCESS;
+    (void)rt_request_object_release(s, *object);
+    return CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* True if the server's answer lies where it has to. */
@@ -323,6 +360,15 @@ int rt_request_range_release(struct rt_session *s, uint64_t address)
     return end_with_status(s, &e, serial);
 }
 
+/* The same by the server's numbers. */
+static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
+{
+    uint32_t out = 0;
+    for (unsigned i = 0; i < s->device_count; i++)
+        out |= (access >> 2 * i & 3u) << 2 * s->devices[i].index;
+    return out;
+}
+
 int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size)
 {
     struct wire_enc e;
@@ -330,7 +376,8 @@ int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access
     uint64_t serial = ++s->serial;
     wire_pack_object_map(
         &e, serial,
-        &(struct wire_object_map) { .object = object, .access = access, .address = address, .size = size });
+        &(struct wire_object_map) {
+            .object = object, .access = access_by_index(s, access), .address = address, .size = size });
     return end_with_status(s, &e, serial);
 }
 
@@ -363,7 +410,7 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
 }
 
 int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
-                           uint64_t *size, int *fd)
+                           uint64_t *size, int *device, int *fd)
 {
     struct wire_memory_opened answer = { 0 };
     struct wire_enc e;
@@ -383,5 +430,10 @@ int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BY
         r = server_gone(s);
     *address = answer.address;
     *size = answer.size;
-    return end(s, r);
+    *device = rt_device_by_index(s, answer.device);
+    r = end(s, r);
+    if (r || *fd >= 0 || *device >= 0)
+        return r;
+    (void)rt_request_object_unmap(s, *address);
+    return CUDA_ERROR_INVALID_DEVICE;
 }

@@ -99,15 +99,16 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
 {
     struct wire_dec d;
     wire_dec_init(&d, m->devices.data, m->devices.size);
-    s->devices = calloc(16, sizeof(*s->devices));
+    s->devices = calloc(RT_DEVICES, sizeof(*s->devices));
     if (!s->devices)
         return -ENOMEM;
-    while (!wire_dec_end(&d) && s->device_count < 16) {
+    while (!wire_dec_end(&d) && s->device_count < RT_DEVICES) {
         struct wire_device w;
         wire_get_device(&d, &w);
         if (d.fatal)
             break;
-        struct rt_device *out = &s->devices[s->device_count++];
+        struct rt_device *out = &s->devices[s->device_count];
+        out->index = s->device_count++;
         strncpy(out->name, w.name, sizeof(out->name) - 1);
         memcpy(out->uuid, w.uuid.data, GM_MIN((size_t)w.uuid.size, sizeof(out->uuid)));
         memcpy(out->attributes, w.attributes.data, GM_MIN((size_t)w.attributes.size, sizeof(out->attributes)));
@@ -121,10 +122,15 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
         uint32_t priorities = GM_MIN(w.priorities, 64u);
         out->priority_greatest = priorities > 1 ? 1 - (int)priorities : 0;
     }
-    if (!wire_dec_finish(&d) || s->device_count == 0)
-        return -EBADMSG;
-    s->device_count = 1; /* a session is on one device */
-    return 0;
+    return wire_dec_finish(&d) && s->device_count ? 0 : -EBADMSG;
+}
+
+int rt_device_by_index(const struct rt_session *s, uint32_t index)
+{
+    for (unsigned i = 0; i < s->device_count; i++)
+        if (s->devices[i].index == index)
+            return (int)i;
+    return -1;
 }
 
 static bool window_is_sane(const struct wire_session_open *m)

@@ -13,10 +13,12 @@
 #include "transport/output.h"
 #include "transport/sock.h"
 
+#define RT_DEVICES    TP_DEVICES
 #define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
 
-/* What a device is, as the server said at session_open. */
+/* What a device is, as the server said at session_open. Programs know it by its place among those that they see. */
 struct rt_device {
+    uint32_t index; /* the server's number of it */
     char name[256];
     uint8_t uuid[16];
     uint32_t pci_domain, pci_bus, pci_device;
@@ -28,8 +30,10 @@ struct rt_device {
     int32_t attributes[RT_ATTRIBUTES];
 };
 
-/* A stream number's private side. Sequences go on when a number is used again. */
+/* A stream number's private side. Sequences go on when a number is used again, which is on the same device. */
 struct rt_lane {
+    uint32_t device;          /* ring lock: the server's number */
+    uint16_t next;            /* ring lock: in a list of retired numbers */
     _Atomic uint64_t issued;  /* last sequence number written; ring lock to write */
     _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
 };
@@ -63,9 +67,11 @@ struct rt_session {
     struct tp_ring ring; /* ring_lock */
 
     struct rt_lane lanes[TP_STREAMS];
-    _Atomic uint32_t lanes_used;              /* ring_lock to write: highest number ever used, plus one */
-    uint16_t lanes_free[TP_STREAMS];          /* ring_lock: retired numbers, oldest first, a circle .. */
-    uint32_t lanes_free_at, lanes_free_count; /* .. that starts here and has so many */
+    _Atomic uint32_t lanes_used; /* ring_lock to write: highest number ever used, plus one */
+    struct {
+        uint16_t first, last; /* the oldest, the newest */
+        uint32_t count;
+    } lanes_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
 };
 
 /* The session of this process, NULL before cuInit found one and in pass-through. */
@@ -85,11 +91,12 @@ static inline int rt_session_error(const struct rt_session *s)
     return (int)atomic_load_explicit(&s->shared.control->error, memory_order_relaxed);
 }
 
-/* Multiprocessors that this client may use now. */
-static inline uint32_t rt_multiprocessors(const struct rt_session *s)
+/* Multiprocessors of a device that this client may use now. */
+static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device)
 {
-    uint32_t live = atomic_load_explicit(&s->shared.control->multiprocessors, memory_order_relaxed);
-    return live ? live : s->devices[0].multiprocessors_granted;
+    const struct rt_device *d = &s->devices[device];
+    uint32_t live = atomic_load_explicit(&s->shared.control->multiprocessors[d->index], memory_order_relaxed);
+    return live ? live : d->multiprocessors_granted;
 }
 
 /* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
@@ -113,31 +120,40 @@ GM_COLD void rt_output_show(struct rt_session *s);
 /* What a call answers that finds the session in error: `error`; what a failed assertion said is shown before. */
 GM_COLD int rt_session_failed(struct rt_session *s, int error);
 
-/* Requests. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+/* The device with this number of the server's; -1: the program does not see it. */
+int rt_device_by_index(const struct rt_session *s, uint32_t index);
+
+/* Requests. A device is one of those that the program sees; with host memory it is not looked at. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
 /* All is mapped; answered when the device knows the client. */
 int rt_request_ready(struct rt_session *s);
-int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
+                     uint64_t *address);
 /* Not waited for. No queued operation may use the memory any more. */
 int rt_request_free(struct rt_session *s, uint64_t address);
-int rt_request_memory_info(struct rt_session *s, uint64_t *free_bytes, uint64_t *total_bytes);
+int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_bytes, uint64_t *total_bytes);
 /* Memory objects (protocol/control.api says what each does). A host object's descriptor is the caller's; -1 otherwise. */
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, uint32_t *object, int *fd);
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, uint32_t *object,
+                             int *fd);
 int rt_request_object_release(struct rt_session *s, uint32_t object); /* no answer */
 /* A descriptor that names the object; the caller's. */
 int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd);
-int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size);
+/* CUDA_ERROR_INVALID_DEVICE for memory of a device that the program does not see; so, too, for rt_request_memory_open(). */
+int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size, int *device);
 int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
 int rt_request_range_release(struct rt_session *s, uint64_t address);
+/* `access`: two bits of CUmemAccess_flags for each device. */
 int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size);
 int rt_request_object_unmap(struct rt_session *s, uint64_t address);
 #define RT_TOKEN_BYTES 32u
 /* `address` 0: an object. */
 int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES]);
 int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
-                           uint64_t *size, int *fd);
-/* How much all arrays may take from now on. */
-int rt_request_array_memory(struct rt_session *s, uint64_t bytes);
-int rt_request_context_open(struct rt_session *s, uint32_t context, uint32_t device);
+                           uint64_t *size, int *device, int *fd);
+/* How much all arrays of a device may take from now on. */
+int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes);
+/* Whether `device` may touch memory of `peer`. */
+int rt_request_peer_access(struct rt_session *s, int device, int peer, bool enabled);
+int rt_request_context_open(struct rt_session *s, uint32_t context, int device);
 int rt_request_context_close(struct rt_session *s, uint32_t context); /* no answer */
 
 struct rt_loaded {
@@ -147,7 +163,8 @@ struct rt_loaded {
     char *log;   /* malloc'd, NULL if none */
 };
 /* `fd`: the image in a sealed memfd; stays the caller's. out->log may be set on failure, too. */
-int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, struct rt_loaded *out);
+int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, int device,
+                           struct rt_loaded *out);
 int rt_request_module_unload(struct rt_session *s, uint32_t module);
 
 #endif

@@ -90,7 +90,7 @@ static int create_page(struct rt_signal_page **out)
     GM_AUTO_FD int fd = -1;
     uint32_t object;
     uint64_t address = 0;
-    int r = rt_request_object_create(s, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, &object, &fd);
+    int r = rt_request_object_create(s, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, 0, &object, &fd);
     if (r)
         return r;
     r = rt_request_range_reserve(s, TP_SIGNAL_PAGE, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, &address);
@@ -157,7 +157,8 @@ static int open_page(const uint8_t token[RT_TOKEN_BYTES], struct rt_signal_page 
 {
     GM_AUTO_FD int fd = -1;
     uint64_t address, size;
-    int r = rt_request_memory_open(rt_session, token, &address, &size, &fd);
+    int device; /* of none: it is host memory */
+    int r = rt_request_memory_open(rt_session, token, &address, &size, &device, &fd);
     if (r)
         return r;
     r = fd >= 0 && size == TP_SIGNAL_PAGE ? map_page(address, fd) : CUDA_ERROR_INVALID_VALUE;

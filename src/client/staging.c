@@ -184,7 +184,7 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
     int r = CUDA_SUCCESS;
     pthread_mutex_lock(&lock);
     if (!memory)
-        r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, &memory);
+        r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0, &memory);
     for (uint64_t z = 0; z < b->depth && r == CUDA_SUCCESS; z++)
         r = copy_plane(st,
                        (struct piece) { .host = host_side->address + z * host_side->slice,

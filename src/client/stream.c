@@ -127,10 +127,10 @@ int rt_stream_query(struct rt_stream *st)
     return error ? error : r;
 }
 
-int rt_stream_priority(int wanted)
+int rt_stream_priority(const struct rt_context *c, int wanted)
 {
     int priority = GM_MIN(wanted, PRIORITY_LEAST);
-    return GM_MAX(priority, rt_session->devices[0].priority_greatest);
+    return GM_MAX(priority, rt_session->devices[c->device].priority_greatest);
 }
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
     if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_stream_create(c, flags & CU_STREAM_NON_BLOCKING ? RT_ROLE_NON_BLOCKING : RT_ROLE_BLOCKING, flags,
-                         rt_stream_priority(priority), &st);
+                         rt_stream_priority(c, priority), &st);
     if (r == CUDA_SUCCESS)
         *phStream = (CUstream)rt_object_handle(&rt_streams, &st->object);
     return r;
@@ -312,6 +312,6 @@ CUresult rt_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
     if (leastPriority)
         *leastPriority = PRIORITY_LEAST;
     if (greatestPriority)
-        *greatestPriority = rt_session->devices[0].priority_greatest;
+        *greatestPriority = rt_session->devices[c->device].priority_greatest;
     return CUDA_SUCCESS;
 }

@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* hints of all streams
 
 static int32_t attribute(CUdevice_attribute a)
 {
-    return rt_session->devices[0].attributes[a];
+    return rt_session->devices[rt_current_device()].attributes[a];
 }
 
 /* CU_SYNC_POLICY_AUTO: as the context waits. */
@@ -38,7 +38,7 @@ static bool window_ok(const CUaccessPolicyWindow *w)
 static void set_priority(struct rt_stream *st, int priority)
 {
     pthread_mutex_lock(&rt_session->ring_lock);
-    st->priority = rt_stream_priority(priority);
+    st->priority = rt_stream_priority(st->context, priority);
     if (st->number < TP_STREAMS)
         atomic_store_explicit(&rt_session->shared.streams[st->number].priority, st->priority, memory_order_relaxed);
     pthread_mutex_unlock(&rt_session->ring_lock);

@@ -93,6 +93,7 @@ static int ask_create(const struct wire_call_object_create *w, struct object *o)
     struct wire_call_object_is is = { 0 };
     struct rt_call c;
     rt_call_begin(&c, WIRE_CALL_OBJECT_CREATE, 0);
+    c.device = rt_session->devices[o->context->device].index;
     wire_put_call_object_create(&c.args, w);
     int r = rt_call_run(&c);
     if (r == CUDA_SUCCESS) {

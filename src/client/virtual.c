@@ -130,9 +130,9 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
     if (!handle || flags || size == 0 || size % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
     (void)rt_memory_reap(false);
-    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, &name, NULL);
+    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, prop->location.id, &name, NULL);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, &name, NULL);
+        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, prop->location.id, &name, NULL);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -213,9 +213,9 @@ CUresult rt_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
 CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                            CUmemAllocationHandleType shHandleType)
 {
-    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                       .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
     int fd = (int)(intptr_t)osHandle;
     uint32_t name;
     uint64_t size;
@@ -224,7 +224,7 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
         return r;
     if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_request_object_import(rt_session, fd, &name, &size);
+    r = rt_request_object_import(rt_session, fd, &name, &size, &prop.location.id);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -306,9 +306,12 @@ static int map(uint64_t address, uint64_t size, CUmemGenericAllocationHandle han
     struct reservation *v = find_reservation(address, size);
     if (!p || !v || size != p->size || address % GRANULARITY || is_occupied(address, size))
         return CUDA_ERROR_INVALID_VALUE;
-    struct rt_range range = {
-        .base = address, .size = size, .window = address, .kind = RT_MEMORY_VIRTUAL, .physical = p
-    };
+    struct rt_range range = { .base = address,
+                              .size = size,
+                              .window = address,
+                              .kind = RT_MEMORY_VIRTUAL,
+                              .physical = p,
+                              .device = p->prop.location.id };
     int r = rt_memory_insert(&range);
     if (r)
         return r;
@@ -358,16 +361,18 @@ static int each_mapping(uint64_t address, uint64_t size, bool holes,
     return r;
 }
 
-static int set_access(const struct rt_range *range, unsigned access)
+_Static_assert((int)CU_MEM_ACCESS_FLAGS_PROT_READ == (int)WIRE_MEMORY_ACCESS_READ &&
+                   (int)CU_MEM_ACCESS_FLAGS_PROT_READWRITE == (int)WIRE_MEMORY_ACCESS_WRITE,
+               "said the same way");
+
+/* Of all devices. */
+static int change_access(const struct rt_range *range, unsigned access)
 {
     int r = CUDA_SUCCESS;
     if (access == range->access)
         return CUDA_SUCCESS;
     if (access)
-        r = rt_request_object_map(rt_session, range->physical->name,
-                                  access == CU_MEM_ACCESS_FLAGS_PROT_READ ? WIRE_MEMORY_ACCESS_READ
-                                                                          : WIRE_MEMORY_ACCESS_WRITE,
-                                  range->base, range->size);
+        r = rt_request_object_map(rt_session, range->physical->name, access, range->base, range->size);
     else
         r = rt_request_object_unmap(rt_session, range->base);
     if (r == CUDA_SUCCESS)
@@ -375,11 +380,18 @@ static int set_access(const struct rt_range *range, unsigned access)
     return r;
 }
 
+/* Of one device: its number and the two bits. */
+static int set_access(const struct rt_range *range, unsigned arg)
+{
+    unsigned shift = 2 * (arg >> 2);
+    return change_access(range, (range->access & ~(3u << shift)) | (arg & 3u) << shift);
+}
+
 static int unmap(const struct rt_range *range, unsigned arg GM_UNUSED)
 {
     struct rt_range gone;
     struct reservation *v = find_reservation(range->base, range->size);
-    int r = set_access(range, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    int r = change_access(range, 0);
     if (r)
         return r;
     (void)rt_memory_remove(range->base, 1u << RT_MEMORY_VIRTUAL, &gone);
@@ -406,6 +418,7 @@ CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
+    bool takes = false; /* something that what runs may need */
     int r = rt_enter_any();
     if (r)
         return r;
@@ -418,15 +431,16 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
         if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;
+        takes |= desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     }
-    if (desc[count - 1].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
+    if (takes) {
         r = rt_session_wait_all(rt_session);
         if (r)
             return r;
     }
     pthread_mutex_lock(&lock);
-    /* Of one device the last word counts. */
-    r = each_mapping(ptr, size, false, set_access, desc[count - 1].flags);
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = each_mapping(ptr, size, false, set_access, (unsigned)desc[i].location.id << 2 | (unsigned)desc[i].flags);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -444,7 +458,8 @@ CUresult rt_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *locat
         return r;
     if (!rt_memory_find(ptr, &range))
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = range.kind == RT_MEMORY_VIRTUAL ? range.access : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    *flags = range.kind == RT_MEMORY_VIRTUAL ? rt_memory_access(&range, location->id)
+                                             : (unsigned)CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     return CUDA_SUCCESS;
 }
 

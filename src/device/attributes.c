@@ -123,7 +123,7 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
 }
 
 /* The same on every start on this machine, another one on another machine and for another device. */
-static void uuid_make(uint8_t uuid[16], const char *name)
+static void uuid_make(uint8_t uuid[16], const char *name, uint32_t device)
 {
     char machine[64] = "";
     FILE *f = fopen("/etc/machine-id", "re");
@@ -137,6 +137,8 @@ static void uuid_make(uint8_t uuid[16], const char *name)
     for (uint64_t half = 0; half < 2; half++) {
         uint64_t hash = fnv1a(0xcbf29ce484222325u + half, machine, strlen(machine));
         hash = fnv1a(hash, name, strlen(name) + 1);
+        if (device)
+            hash = fnv1a(hash, &device, sizeof(device));
         memcpy(uuid + 8 * half, &hash, 8);
     }
     uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x80); /* version 8: of our own making */
@@ -167,22 +169,31 @@ static int32_t clock_khz(void)
     return khz > 0 && khz < INT32_MAX ? (int32_t)khz : 1000000;
 }
 
-/* Half of the machine's memory, in whole MiB: the rest stays with the programs that use the device. */
-static uint64_t memory_total(void)
+/* Half of the machine's memory for all devices, in whole MiB: the rest stays with the programs that use them. */
+static uint64_t memory_total(uint32_t devices)
 {
     struct sysinfo si;
     if (sysinfo(&si) != 0)
         return 1ull << 30;
-    uint64_t half = (uint64_t)si.totalram * si.mem_unit / 2;
+    uint64_t half = (uint64_t)si.totalram * si.mem_unit / 2 / devices;
     return GM_MAX(half & ~((1ull << 20) - 1), 64ull << 20);
 }
 
-void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors)
+uint32_t dev_device_count(void)
+{
+    const char *text = secure_getenv("GMUX_SOFT_DEVICES");
+    uint64_t n;
+    return text && gm_parse_u64(text, DEV_DEVICES, &n) && n > 0 ? (uint32_t)n : 1;
+}
+
+void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors, uint32_t device,
+                       uint32_t devices)
 {
     memset(info, 0, sizeof(*info));
     snprintf(info->name, sizeof(info->name), "%s", name);
-    uuid_make(info->uuid, name);
-    info->memory_total = memory_total();
+    uuid_make(info->uuid, name, device);
+    info->pci_bus = device;
+    info->memory_total = memory_total(devices);
     info->multiprocessors = multiprocessors;
     /* As NVIDIA's MPS rounds on bigger devices. */
     info->multiprocessors_step = multiprocessors >= 16 ? 2 : 1;

@@ -18,8 +18,13 @@
 #define DEV_PARAM_BYTES        4096u
 #define DEV_CAPABILITY         75u /* 7.5: no PTX feature of a later target is promised */
 
-/* Fills everything but completes_always for a device made of this machine's processors and memory. */
-void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors);
+/* Fills everything but completes_always for the device with this number of so many, all made of this machine's processors
+ * and memory. */
+void dev_info_describe(struct dev_info *info, const char *name, uint32_t multiprocessors, uint32_t device,
+                       uint32_t devices);
+
+/* How many devices the null and the soft back end have: GMUX_SOFT_DEVICES, or one. They share the worker threads. */
+uint32_t dev_device_count(void);
 
 /* Worker threads of the soft device, one multiprocessor each: GMUX_SOFT_WORKERS, or the processors this
  * process may run on. */

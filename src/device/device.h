@@ -27,11 +27,12 @@
 #include "base/result.h"
 #include "transport/session.h"
 
-struct dev;        /* an opened device */
-struct dev_client; /* a client on it: window, share, priority */
-struct dev_module; /* a loaded image of one client */
-struct dev_queue;  /* a stream of one client */
+struct dev;        /* a back end with the devices it has opened */
+struct dev_client; /* a client of them: window, share, priority */
+struct dev_module; /* an image of one client, loaded on one device */
+struct dev_queue;  /* a stream of one client on one device */
 
+#define DEV_DEVICES    TP_DEVICES
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
 
 struct dev_info {
@@ -45,7 +46,9 @@ struct dev_info {
     uint32_t priorities;             /* of streams: 0, -1 .. this many */
     uint32_t priorities_low;         /* the same for a client with priority 1 */
     uint32_t driver_version;         /* CUDA version, 13000 = 13.0 */
-    bool completes_always;           /* completion words move without `mark` */
+
+    /* The same for all devices of a back end. */
+    bool completes_always;  /* completion words move without `mark` */
     bool memory_apart;      /* device memory is not the host's: it comes by memory_attach, no process can touch it */
     bool launch_attributes; /* launches may have attributes */
     bool runs_elsewhere;    /* operations do not need this machine's processors */
@@ -67,12 +70,12 @@ struct dev_client_config {
     uint32_t uid;         /* whose: what clients share, they share with those of the same user only */
     uint64_t window_base; /* device area [base, base + size/2), host area [base + size/2, base + size) */
     uint64_t window_size;
-    int device_fd;              /* memfd of the device area, offset 0 = window_base; stays the caller's */
-    int host_fd;                /* memfd of the host area, offset 0 = window_base + window_size / 2 */
-    double share_pct;           /* (0, 100] */
-    uint32_t multiprocessors;   /* what the share comes to: whole steps, or all of them */
-    int priority;               /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
-    struct tp_session *session; /* lives longer than the client */
+    int device_fd;                         /* memfd of the device area, offset 0 = window_base; stays the caller's */
+    int host_fd;                           /* memfd of the host area, offset 0 = window_base + window_size / 2 */
+    double share_pct;                      /* (0, 100] */
+    uint32_t multiprocessors[DEV_DEVICES]; /* what the share comes to on each: whole steps, or all of them */
+    int priority;                          /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
+    struct tp_session *session;            /* lives longer than the client */
 };
 
 /* What a load found; filled by module_load, owned by the module. `info` is an encoded struct
@@ -84,12 +87,15 @@ struct dev_module_info {
     char *log; /* messages for the JIT log options and for people, "line:column: text" per line; may be NULL */
 };
 
+/* enum wire_memory_access, or 0, of one device. */
+#define DEV_ACCESS(access, device) ((access) >> 2 * (device)&3u)
+
 #define DEV_LAUNCH_ATTRIBUTE      72u
 #define DEV_LAUNCH_ATTRIBUTES_MAX 24u
 
 struct dev_launch {
-    struct dev_module *module;
-    uint32_t function; /* index in the module's function list; checked by the back end */
+    struct dev_module *module; /* of the queue's device */
+    uint32_t function;         /* index in the module's function list; checked by the back end */
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes; /* dynamic */
@@ -101,6 +107,7 @@ struct dev_launch {
 /* A question that only the device can answer; the arguments are a client's. */
 struct dev_call {
     uint32_t function;         /* enum wire_call */
+    uint32_t device;           /* one that the client uses; a module has its own */
     struct dev_module *module; /* NULL: it names none */
     struct wire_dec *args;
     struct wire_enc *reply;
@@ -125,14 +132,22 @@ struct dev_ops {
     const char *name;
 
     /* --- device --- */
+    /* All devices that there are, up to DEV_DEVICES; at least one. They are known by their place in that order. */
     int (*open)(struct dev **out, const struct dev_events *events);
     void (*close)(struct dev *d);
-    const struct dev_info *(*info)(struct dev *d);
+    uint32_t (*count)(struct dev *d);
+    const struct dev_info *(*info)(struct dev *d, uint32_t device);
 
     /* --- clients --- */
     int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
     /* Live; the next scheduling decision sees it. `multiprocessors` as in dev_client_config. */
-    void (*client_set_share)(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority);
+    void (*client_set_share)(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
+    /* The client uses this device from now on; until then only memory_attach names it. The first one is everybody's.
+     * NULL: that needs nothing. */
+    int (*client_device)(struct dev_client *c, uint32_t device);
+    /* `device` may touch what the client has and will have on `peer` by memory_map, or may no longer; the client uses
+     * both. NULL: every device may touch everything. */
+    int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
     /* Takes every operation of the client off the device, running kernels included, within a bounded time.
      * Nothing of the client runs after it returns; its modules, queues and memory are still there. */
     void (*client_stop)(struct dev_client *c);
@@ -141,22 +156,23 @@ struct dev_ops {
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */
     int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
-    /* The same with memory that `fd` stands for, from `offset` on; it stays the caller's. `access`: enum
-     * wire_memory_access. On a device whose memory is apart, descriptors for the device area are the device's (and the
-     * offset is 0). With a range that is attached already: changes its access. */
+    /* The same with memory of `device` that `fd` stands for, from `offset` on; it stays the caller's. `access`: for
+     * each device what DEV_ACCESS takes out of it; 0: as for memory_map, `device` and those to which it is a peer. On
+     * devices whose memory is apart, descriptors for the device area are the device's (and the offset is 0). With a
+     * range that is attached already: changes its access. */
     int (*memory_attach)(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                         uint32_t access);
+                         uint32_t device, uint32_t access);
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
     void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
 
-    /* The client's arrays may take so many bytes of device memory, which the server has charged it with; none before the
-     * first call. CUDA_ERROR_INVALID_VALUE if they take more already. NULL: the device has no arrays. */
-    int (*array_memory)(struct dev_client *c, uint64_t bytes);
+    /* The client's arrays on a device may take so many bytes of its memory, which the server has charged it with; none
+     * before the first call. CUDA_ERROR_INVALID_VALUE if they take more already. NULL: the device has no arrays. */
+    int (*array_memory)(struct dev_client *c, uint32_t device, uint64_t bytes);
 
     /* --- modules --- */
     /* On failure *out is NULL but info->log may be set; free it with free(). */
-    int (*module_load)(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                       struct dev_module_info *info);
+    int (*module_load)(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                       struct dev_module **out, struct dev_module_info *info);
     /* Gives the module's globals their memory (already mapped); with `initialise`, writes their initial
      * values. */
     int (*module_place)(struct dev_module *m, uint64_t globals_address, bool initialise);
@@ -164,7 +180,7 @@ struct dev_ops {
     void (*module_unload)(struct dev_module *m);
 
     /* --- queues --- */
-    int (*queue_create)(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
+    int (*queue_create)(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
     /* Everything in it is done (the client retires a stream with a record at its end); what is not, is
      * dropped. */
     void (*queue_destroy)(struct dev_queue *q);

@@ -25,6 +25,11 @@ GM_MUST_CHECK int dev_window_map(struct dev_window *w, uint64_t address, uint64_
 /* The same with memory of its own: what `fd` has from `offset` on; `writable`: or read-only. */
 GM_MUST_CHECK int dev_window_attach(struct dev_window *w, uint64_t address, uint64_t size, int fd, uint64_t offset,
                                     bool writable);
+/* One mapping serves all devices of the processor's: it can be written if one of them may (DEV_ACCESS), or none is named. */
+static inline bool dev_access_writes(uint32_t access)
+{
+    return access == 0 || (access & 0xaaaaaaaau) != 0;
+}
 void dev_window_unmap(struct dev_window *w, uint64_t address, uint64_t size);
 
 /* True if [address, address + size) lies in the window. */

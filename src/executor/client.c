@@ -123,6 +123,13 @@ static void *client_thread(void *arg)
     return NULL;
 }
 
+void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES])
+{
+    memset(out, 0, DEV_DEVICES * sizeof(*out));
+    if (encoded->size)
+        memcpy(out, encoded->data, GM_MIN((size_t)encoded->size, DEV_DEVICES * sizeof(*out)));
+}
+
 int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
                       struct exe_client **out)
 {
@@ -139,7 +146,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
     c->areas[0] = tp_packet_take_fd(p, 1);
     c->areas[1] = tp_packet_take_fd(p, 2);
     if (tp_session_attach(&c->session, p->fds[0], m->session_size) == 0) {
-        const struct dev_client_config config = {
+        struct dev_client_config config = {
             .id = m->client,
             .uid = m->uid,
             .window_base = m->window_base,
@@ -147,10 +154,10 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
             .device_fd = c->areas[0],
             .host_fd = c->areas[1],
             .share_pct = m->share_pct,
-            .multiprocessors = m->multiprocessors,
             .priority = m->priority,
             .session = &c->session,
         };
+        exe_multiprocessors(&m->multiprocessors, config.multiprocessors);
         result = e->ops->client_create(e->dev, &config, &c->dev);
     }
     if (result != 0) {
@@ -159,12 +166,24 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
         return result;
     }
     c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
+    atomic_store_explicit(&c->devices, 1, memory_order_release);
     tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
     pthread_mutex_lock(&e->clients_lock);
     gm_list_append(&e->clients, &c->link);
     pthread_mutex_unlock(&e->clients_lock);
     *out = c;
     return 0;
+}
+
+int exe_client_device(struct exe_client *c, uint32_t device)
+{
+    const struct dev_ops *ops = c->engine->ops;
+    if (device >= c->engine->devices)
+        return GM_CUDA_INVALID_DEVICE;
+    int result = !exe_client_uses(c, device) && ops->client_device ? ops->client_device(c->dev, device) : 0;
+    if (result == 0)
+        atomic_fetch_or_explicit(&c->devices, 1u << device, memory_order_release);
+    return result;
 }
 
 int exe_client_start(struct exe_client *c)

@@ -61,9 +61,30 @@ static int on_client_set(struct exe_engine *e, struct tp_packet *p)
     struct exe_client *c = find_client(e, m.client);
     int result = GM_CUDA_INVALID_HANDLE;
     if (c) {
-        e->ops->client_set_share(c->dev, m.share_pct, m.multiprocessors, m.priority);
+        uint32_t multiprocessors[DEV_DEVICES];
+        exe_multiprocessors(&m.multiprocessors, multiprocessors);
+        e->ops->client_set_share(c->dev, m.share_pct, multiprocessors, m.priority);
         result = exe_client_start(c);
     }
+    return send_done(e, p->header.serial, result);
+}
+
+static int on_client_device(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_engine_client_device m;
+    wire_get_engine_client_device(&p->body, &m);
+    struct exe_client *c = find_client(e, m.client);
+    return send_done(e, p->header.serial, c ? exe_client_device(c, m.device) : GM_CUDA_INVALID_HANDLE);
+}
+
+static int on_client_peer(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_engine_client_peer m;
+    wire_get_engine_client_peer(&p->body, &m);
+    struct exe_client *c = find_client(e, m.client);
+    int result = GM_CUDA_INVALID_HANDLE;
+    if (c && exe_client_uses(c, m.device) && exe_client_uses(c, m.peer))
+        result = e->ops->client_peer ? e->ops->client_peer(c->dev, m.device, m.peer, m.enabled != 0) : 0;
     return send_done(e, p->header.serial, result);
 }
 
@@ -85,8 +106,8 @@ static int on_map(struct exe_engine *e, struct tp_packet *p)
     int result = GM_CUDA_INVALID_HANDLE;
     if (c && p->fds_count == 0)
         result = e->ops->memory_map(c->dev, m.address, m.size);
-    else if (c && e->ops->memory_attach)
-        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], 0, WIRE_MEMORY_ACCESS_WRITE);
+    else if (c && e->ops->memory_attach && m.device < e->devices)
+        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], 0, m.device, 0);
     return send_done(e, p->header.serial, result);
 }
 
@@ -96,8 +117,8 @@ static int on_attach(struct exe_engine *e, struct tp_packet *p)
     wire_get_engine_attach(&p->body, &m);
     struct exe_client *c = find_client(e, m.client);
     int result = GM_CUDA_INVALID_HANDLE;
-    if (c && e->ops->memory_attach)
-        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], m.offset, m.access);
+    if (c && e->ops->memory_attach && m.device < e->devices)
+        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], m.offset, m.device, m.access);
     return send_done(e, p->header.serial, result);
 }
 
@@ -117,8 +138,8 @@ static int on_array_memory(struct exe_engine *e, struct tp_packet *p)
     wire_get_engine_array_memory(&p->body, &m);
     struct exe_client *c = find_client(e, m.client);
     int result = GM_CUDA_INVALID_HANDLE;
-    if (c)
-        result = e->ops->array_memory ? e->ops->array_memory(c->dev, m.bytes) : GM_CUDA_NOT_SUPPORTED;
+    if (c && exe_client_uses(c, m.device))
+        result = e->ops->array_memory ? e->ops->array_memory(c->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
     return send_done(e, p->header.serial, result);
 }
 
@@ -128,6 +149,9 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
 {
     if (!c || exe_client_module(c, m->module))
         return GM_CUDA_INVALID_HANDLE;
+    int result = exe_client_device(c, m->device);
+    if (result != 0)
+        return result;
     if (m->size == 0 || tp_memfd_check(fd, m->size, true) < 0)
         return GM_CUDA_INVALID_IMAGE;
     GM_AUTO_FREE struct exe_module *module = calloc(1, sizeof(*module));
@@ -138,7 +162,8 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
         return GM_CUDA_OUT_OF_MEMORY;
     }
     module->id = m->module;
-    int result = e->ops->module_load(c->dev, image, m->size, m->kind, &module->dev, info);
+    module->device = m->device;
+    result = e->ops->module_load(c->dev, m->device, image, m->size, m->kind, &module->dev, info);
     munmap(image, m->size);
     if (result != 0)
         return result;
@@ -226,6 +251,10 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
         return on_client_add(e, p);
     case WIRE_ENGINE_CLIENT_SET:
         return on_client_set(e, p);
+    case WIRE_ENGINE_CLIENT_DEVICE:
+        return on_client_device(e, p);
+    case WIRE_ENGINE_CLIENT_PEER:
+        return on_client_peer(e, p);
     case WIRE_ENGINE_CLIENT_REMOVE:
         return on_client_remove(e, p);
     case WIRE_ENGINE_MAP:
@@ -269,11 +298,8 @@ static void stop_failed_clients(struct exe_engine *e)
             exe_client_stop(c);
 }
 
-static int send_ready(struct exe_engine *e)
+static void put_device(struct wire_enc *enc, const struct dev_info *i)
 {
-    const struct dev_info *i = e->info;
-    uint8_t encoded[4096];
-    struct wire_enc enc;
     const struct wire_device d = {
         .name = i->name,
         .uuid = { i->uuid, sizeof(i->uuid) },
@@ -289,8 +315,17 @@ static int send_ready(struct exe_engine *e)
         .priorities_low = i->priorities_low,
         .attributes = { i->attributes, sizeof(i->attributes) },
     };
+    wire_put_device(enc, &d);
+}
+
+static int send_ready(struct exe_engine *e)
+{
+    const struct dev_info *i = e->info;
+    uint8_t encoded[24576];
+    struct wire_enc enc;
     wire_enc_init(&enc, encoded, sizeof(encoded));
-    wire_put_device(&enc, &d);
+    for (uint32_t n = 0; n < e->devices; n++)
+        put_device(&enc, e->ops->info(e->dev, n));
     if (enc.fatal)
         return -EMSGSIZE;
     const struct wire_engine_ready m = { .result = 0,

@@ -1,5 +1,5 @@
 /*
- * gmux-executor: the disposable process that owns one device and runs what the clients ask of it. It believes its
+ * gmux-executor: the disposable process that owns the devices and runs what the clients ask of it. It believes its
  * server, which started it, and nobody else.
  *
  * Threads. The main thread answers the server's engine_* messages, one after the other. Each client has a thread that
@@ -24,12 +24,14 @@ struct exe_stream {
     uint64_t last; /* sequence number of the last record taken */
     uint64_t gate; /* highest gate handed to the device and not seen open; 0: none */
     struct dev_queue *queue;
-    bool retired; /* its last record was `retire`: the queue goes when the device is done with it */
+    uint32_t device; /* of the number, for good; DEV_DEVICES: it had no queue yet */
+    bool retired;    /* its last record was `retire`: the queue goes when the device is done with it */
 };
 
 struct exe_module {
     struct gm_list link;
     uint32_t id;
+    uint32_t device;
     struct dev_module *dev;
     bool recalled; /* under a second executor: its functions were found again */
 };
@@ -43,8 +45,9 @@ struct exe_client {
     uint32_t pid;
     struct tp_session session;
     struct dev_client *dev;
-    int areas[2]; /* memfds that the device maps from */
-    bool resumed; /* lived under an earlier executor */
+    _Atomic uint32_t devices; /* bit for each that it uses; the main thread sets them */
+    int areas[2];             /* memfds that the device maps from */
+    bool resumed;             /* lived under an earlier executor */
 
     pthread_t thread;
     bool has_thread;     /* main thread only */
@@ -70,9 +73,10 @@ struct exe_client {
 struct exe_engine {
     const struct dev_ops *ops;
     struct dev *dev;
-    const struct dev_info *info;
-    int server;   /* socket; sends are whole packets, from any thread */
-    int failures; /* eventfd: a client failed, main thread please look */
+    uint32_t devices;
+    const struct dev_info *info; /* of the first; what is the same for all is read here */
+    int server;                  /* socket; sends are whole packets, from any thread */
+    int failures;                /* eventfd: a client failed, main thread please look */
     pthread_mutex_t clients_lock;
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */
@@ -88,6 +92,8 @@ void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint
 
 /* --- client.c: a client and its thread; main thread unless said otherwise ------------------------------------- */
 
+/* The multiprocessors of each device, as the server says it. */
+void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES]);
 /* Maps the session and makes the client on the device, with the packet's descriptors. CUresult. */
 int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
                       struct exe_client **out);
@@ -99,6 +105,14 @@ void exe_client_stop(struct exe_client *c);
 void exe_client_destroy(struct exe_client *c);
 /* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
+
+/* Main thread: the device is one that the client uses from now on. CUresult. */
+int exe_client_device(struct exe_client *c, uint32_t device);
+/* Whether it is. Any thread. */
+static inline bool exe_client_uses(const struct exe_client *c, uint32_t device)
+{
+    return device < DEV_DEVICES && (atomic_load_explicit(&c->devices, memory_order_acquire) >> device & 1);
+}
 
 /* Under modules_lock: the module with this number or NULL. */
 struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);

@@ -1,5 +1,5 @@
 /*
- * gmux-executor: started by gmux-server, one for each device; not meant to be started by hand.
+ * gmux-executor: started by gmux-server; not meant to be started by hand.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -58,7 +58,8 @@ static int serve(struct exe_engine *e, const char *device)
         snprintf(why, sizeof(why), "device %s does not open: error %d", device, result);
         return refuse(e->server, result, why);
     }
-    e->info = e->ops->info(e->dev);
+    e->devices = e->ops->count(e->dev);
+    e->info = e->ops->info(e->dev, 0);
     unsigned cpus = processors();
     e->spin_limit = e->info->runs_elsewhere ? cpus : cpus / 2; /* it gives way, where nothing else computes here */
     int status = exe_engine_run(e);

@@ -29,23 +29,32 @@ static struct exe_stream *find_stream(struct exe_client *c, uint32_t number)
             return NULL;
         /* A new session's words are zero; under a second executor counting goes on where the first one stood. */
         uint32_t first = number - number % EXE_STREAMS_PER_CHUNK;
-        for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count; i++)
+        for (uint32_t i = 0; i < EXE_STREAMS_PER_CHUNK && first + i < c->session.streams_count; i++) {
+            (*chunk)[i].device = DEV_DEVICES;
             (*chunk)[i].last =
                 c->resumed ? atomic_load_explicit(&c->session.streams[first + i].accepted, memory_order_relaxed) : 0;
+        }
     }
     return &(*chunk)[number % EXE_STREAMS_PER_CHUNK];
 }
 
 static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t number)
 {
+    const struct tp_stream_slot *slot = &c->session.streams[number];
     if (s->retired) { /* its number is used again before the old queue could go: keep that one */
         s->retired = false;
         c->retired--;
     }
     if (s->queue)
         return 0;
-    int priority = atomic_load_explicit(&c->session.streams[number].priority, memory_order_relaxed);
-    return c->engine->ops->queue_create(c->dev, number, priority, &s->queue);
+    int priority = atomic_load_explicit(&slot->priority, memory_order_relaxed);
+    if (s->device == DEV_DEVICES) {
+        uint32_t device = atomic_load_explicit(&slot->device, memory_order_relaxed);
+        if (!exe_client_uses(c, device))
+            return GM_CUDA_INVALID_DEVICE;
+        s->device = device;
+    }
+    return c->engine->ops->queue_create(c->dev, s->device, number, priority, &s->queue);
 }
 
 /* What the client found under an earlier executor is found again, in the same order; modules_lock is held. What fails is
@@ -69,9 +78,11 @@ static void recall(struct exe_client *c, struct exe_module *m)
                                     &(struct wire_call_function_find) { .index = name->index, .name = name->text });
         wire_dec_init(&decoded, scratch, args.size);
         wire_enc_init(&reply, scratch + 2 * sizeof(*name), TP_REPLY_BYTES);
-        const struct dev_call call = {
-            .function = WIRE_CALL_FUNCTION_FIND, .module = m->dev, .args = &decoded, .reply = &reply
-        };
+        const struct dev_call call = { .function = WIRE_CALL_FUNCTION_FIND,
+                                       .device = m->device,
+                                       .module = m->dev,
+                                       .args = &decoded,
+                                       .reply = &reply };
         (void)ops->call(c->dev, &call);
     }
     m->recalled = scratch != NULL;
@@ -92,7 +103,7 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
     pthread_mutex_lock(&c->modules_lock);
     struct exe_module *m = exe_client_module(c, r->module);
     int result = GM_CUDA_INVALID_HANDLE;
-    if (m) {
+    if (m && m->device == t->stream->device) {
         if (GM_UNLIKELY(c->resumed && !m->recalled))
             recall(c, m);
         const struct dev_launch l = {
@@ -107,7 +118,7 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
         };
         result = c->engine->ops->launch(t->stream->queue, t->seq, &l);
     } else {
-        t->why = "launch of a module that is not loaded";
+        t->why = "launch of a module that is not loaded there";
     }
     pthread_mutex_unlock(&c->modules_lock);
     return result;
@@ -207,6 +218,8 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
     int result = GM_CUDA_INVALID_HANDLE;
     if (!ops->call)
         return GM_CUDA_NOT_SUPPORTED;
+    if (!exe_client_uses(c, r->device))
+        return GM_CUDA_INVALID_DEVICE;
     wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
     pthread_mutex_lock(&c->modules_lock);
     struct exe_module *m = r->module ? exe_client_module(c, r->module) : NULL;
@@ -214,7 +227,11 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
         recall(c, m);
     if (m || !r->module) {
         const struct dev_call call = {
-            .function = r->function, .module = m ? m->dev : NULL, .args = &args, .reply = reply
+            .function = r->function,
+            .device = m ? m->device : r->device,
+            .module = m ? m->dev : NULL,
+            .args = &args,
+            .reply = reply,
         };
         result = ops->call(c->dev, &call);
     }

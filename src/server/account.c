@@ -39,7 +39,7 @@ static uint64_t left_here(const struct srv_account *a, enum srv_quantity q)
 static uint64_t fair_part(const struct srv_account *a, enum srv_quantity q)
 {
     uint64_t sharers, held;
-    if (!a->sharers || a->parent->limit[q] == UINT64_MAX || q == SRV_DEVICE_BYTES || q == SRV_IMPORTED_BYTES)
+    if (!a->sharers || a->parent->limit[q] == UINT64_MAX || srv_is_device_memory(q))
         return UINT64_MAX;
     uint64_t left = left_here(a->parent, q);
     sharers = GM_MAX(*a->sharers, 1u);
@@ -91,7 +91,7 @@ int srv_charge_resize(struct srv_charge *c, uint64_t amount)
 const char *srv_quantity_name(enum srv_quantity q)
 {
     static const char *const names[SRV_QUANTITIES] = {
-        [SRV_DEVICE_BYTES] = "device_bytes",
+        [SRV_DEVICE_BYTES... SRV_DEVICE_BYTES_LAST] = "device_bytes",
         [SRV_HOST_BYTES] = "host_bytes",
         [SRV_ALLOCATIONS] = "allocations",
         [SRV_MAPPINGS] = "mappings",
@@ -102,7 +102,7 @@ const char *srv_quantity_name(enum srv_quantity q)
         [SRV_SESSIONS] = "sessions",
         [SRV_OBJECTS] = "objects",
         [SRV_NAMES] = "names",
-        [SRV_IMPORTED_BYTES] = "imported_bytes",
+        [SRV_IMPORTED_BYTES... SRV_IMPORTED_BYTES_LAST] = "imported_bytes",
     };
     return names[q];
 }

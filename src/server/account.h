@@ -14,9 +14,11 @@
 #define GMUX_SERVER_ACCOUNT_H
 
 #include "base/attr.h"
+#include "transport/session.h"
 
 enum srv_quantity {
-    SRV_DEVICE_BYTES,
+    SRV_DEVICE_BYTES, /* of the first device; the others' follow */
+    SRV_DEVICE_BYTES_LAST = SRV_DEVICE_BYTES + TP_DEVICES - 1,
     SRV_HOST_BYTES,
     SRV_ALLOCATIONS,
     SRV_MAPPINGS, /* ranges that the executor has mapped */
@@ -25,11 +27,28 @@ enum srv_quantity {
     SRV_CONTEXTS,
     SRV_OBJECTS,        /* memory objects made */
     SRV_NAMES,          /* for objects; and ranges reserved */
-    SRV_IMPORTED_BYTES, /* of others' memory */
-    SRV_WINDOW_BYTES,   /* addresses */
+    SRV_IMPORTED_BYTES, /* of others' memory; as for one's own */
+    SRV_IMPORTED_BYTES_LAST = SRV_IMPORTED_BYTES + TP_DEVICES - 1,
+    SRV_WINDOW_BYTES, /* addresses */
     SRV_SESSIONS,
     SRV_QUANTITIES,
 };
+
+/* Memory of one device. */
+static inline enum srv_quantity srv_device_bytes(uint32_t device)
+{
+    return (enum srv_quantity)(SRV_DEVICE_BYTES + device);
+}
+static inline enum srv_quantity srv_imported_bytes(uint32_t device)
+{
+    return (enum srv_quantity)(SRV_IMPORTED_BYTES + device);
+}
+
+/* Whether it is either of them, of whichever device. */
+static inline bool srv_is_device_memory(enum srv_quantity q)
+{
+    return q <= SRV_DEVICE_BYTES_LAST || (q >= SRV_IMPORTED_BYTES && q <= SRV_IMPORTED_BYTES_LAST);
+}
 
 struct srv_account {
     struct srv_account *parent; /* NULL at the top */
@@ -61,7 +80,7 @@ void srv_charge_release(struct srv_charge *c);
  * always granted. */
 GM_MUST_CHECK int srv_charge_resize(struct srv_charge *c, uint64_t amount);
 
-/* "device_bytes" */
+/* "device_bytes"; the same for all devices */
 const char *srv_quantity_name(enum srv_quantity q);
 
 #endif

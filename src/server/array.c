@@ -10,15 +10,16 @@
 
 struct array_op {
     struct srv_session *session;
+    uint32_t device;
     uint64_t serial;
     uint64_t bytes;     /* once the executor agrees .. */
     uint64_t otherwise; /* .. and if it does not */
 };
 
-static struct wire_enc encode(const struct srv_session *c, uint64_t bytes)
+static struct wire_enc encode(const struct srv_session *c, uint32_t device, uint64_t bytes)
 {
     struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_array_memory m = { c->id, bytes };
+    const struct wire_engine_array_memory m = { c->id, device, bytes };
     wire_pack_engine_array_memory(&e, 0, &m);
     return e;
 }
@@ -29,7 +30,7 @@ static void on_told(void *arg, int result, struct tp_packet *answer)
     struct array_op *op = arg;
     struct srv_session *c = op->session;
     (void)answer;
-    int r = srv_charge_resize(&c->arrays, result == 0 ? op->bytes : op->otherwise);
+    int r = srv_charge_resize(&c->arrays[op->device], result == 0 ? op->bytes : op->otherwise);
     (void)r; /* less is always granted */
     c->arrays_asked = false;
     srv_session_status(c, op->serial, result);
@@ -45,8 +46,9 @@ static int prepare(struct srv_session *c, const struct wire_array_memory *m, uin
     struct array_op *op = calloc(1, sizeof(*op));
     if (!op)
         return GM_CUDA_OUT_OF_MEMORY;
-    *op = (struct array_op) { c, serial, m->bytes, c->arrays.amount };
-    if (m->bytes > c->arrays.amount && srv_charge_resize(&c->arrays, m->bytes) < 0) {
+    struct srv_charge *arrays = &c->arrays[m->device];
+    *op = (struct array_op) { c, m->device, serial, m->bytes, arrays->amount };
+    if (m->bytes > arrays->amount && srv_charge_resize(arrays, m->bytes) < 0) {
         free(op);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -59,6 +61,8 @@ const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p)
     struct wire_array_memory m;
     struct array_op *op;
     wire_get_array_memory(&p->body, &m);
+    if (m.device >= c->server->devices_count)
+        return "arrays of a device that there is not";
     if (c->arrays_asked)
         return "two questions about arrays at a time";
     int result = prepare(c, &m, p->header.serial, &op);
@@ -67,15 +71,17 @@ const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p)
         return NULL;
     }
     c->arrays_asked = true;
-    struct wire_enc e = encode(c, m.bytes);
+    struct wire_enc e = encode(c, m.device, m.bytes);
     srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_told, op);
     return NULL;
 }
 
 void srv_arrays_replay(struct srv_session *c)
 {
-    if (c->arrays.amount == 0)
-        return;
-    struct wire_enc e = encode(c, c->arrays.amount);
-    srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+    for (uint32_t d = 0; d < c->server->devices_count; d++) {
+        if (c->arrays[d].amount == 0)
+            continue;
+        struct wire_enc e = encode(c, d, c->arrays[d].amount);
+        srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+    }
 }

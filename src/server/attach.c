@@ -10,7 +10,7 @@
 
 struct srv_range {
     struct gm_list link; /* session->reserved */
-    struct srv_heap *heap;
+    struct srv_area *area;
     struct srv_charge count;
     struct srv_block *block;
     unsigned mappings;
@@ -33,21 +33,21 @@ struct srv_attachment {
 
 /* --- ranges ------------------------------------------------------------------------------------------------------- */
 
-static struct srv_range *range_create(struct srv_heap *h, uint64_t size, uint64_t align)
+static struct srv_range *range_create(struct srv_session *c, struct srv_area *area, uint64_t size, uint64_t align)
 {
     struct srv_range *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
     gm_list_init(&r->link);
-    r->heap = h;
-    if (srv_charge(&r->count, &h->session->account, SRV_NAMES, 1) == 0)
-        r->block = srv_ranges_alloc(&h->pages, size, GM_MAX(align, h->keeper->page));
+    r->area = area;
+    if (srv_charge(&r->count, &c->account, SRV_NAMES, 1) == 0)
+        r->block = srv_ranges_alloc(&area->pages, size, GM_MAX(align, area->page));
     if (!r->block) {
         srv_charge_release(&r->count);
         free(r);
         return NULL;
     }
-    gm_list_append(&h->session->reserved, &r->link);
+    gm_list_append(&c->reserved, &r->link);
     return r;
 }
 
@@ -55,7 +55,7 @@ static void range_destroy(struct srv_range *r)
 {
     gm_list_remove(&r->link);
     srv_charge_release(&r->count);
-    srv_ranges_free(&r->heap->pages, r->block);
+    srv_ranges_free(&r->area->pages, r->block);
     free(r);
 }
 
@@ -77,12 +77,12 @@ const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p)
     wire_get_range_reserve(&p->body, &m);
     if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
-    struct srv_heap *h = &c->heaps[m.kind == WIRE_MEMORY_KIND_HOST];
+    struct srv_area *area = &c->areas[m.kind == WIRE_MEMORY_KIND_HOST];
     int result = c->failed;
     if (!result && (m.size == 0 || (m.align && !gm_is_pow2(m.align)) || m.align > SRV_ALIGN_MAX))
         result = GM_CUDA_INVALID_VALUE;
-    if (!result &&
-        (m.size > h->size || !gm_align_up(m.size, h->keeper->page, &size) || !(r = range_create(h, size, m.align))))
+    if (!result && (m.size > area->size || !gm_align_up(m.size, area->page, &size) ||
+                    !(r = range_create(c, area, size, m.align))))
         result = GM_CUDA_OUT_OF_MEMORY;
     struct wire_enc e = srv_encoder(c->server);
     wire_pack_memory_allocated(&e, p->header.serial,
@@ -129,7 +129,8 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
     if (!a)
         return GM_CUDA_OUT_OF_MEMORY;
     if (srv_charge(&a->mapping, &c->account, SRV_MAPPINGS, 1) < 0 ||
-        (own_range && o->owner != c && srv_charge(&a->imported, &c->account, SRV_IMPORTED_BYTES, o->length) < 0)) {
+        (own_range && o->owner != c &&
+         srv_charge(&a->imported, &c->account, srv_imported_bytes(o->device), o->length) < 0)) {
         srv_charge_release(&a->mapping);
         free(a);
         return GM_CUDA_OUT_OF_MEMORY;
@@ -150,7 +151,8 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
 static struct wire_enc encode_attach(const struct srv_attachment *a, uint32_t access)
 {
     struct wire_enc e = srv_encoder(a->session->server);
-    const struct wire_engine_attach m = { a->session->id, access, a->address, a->size, a->object->offset };
+    const struct wire_engine_attach m = { a->session->id, access,  a->object->device,
+                                          a->address,     a->size, a->object->offset };
     wire_pack_engine_attach(&e, 0, &m);
     return e;
 }
@@ -217,10 +219,10 @@ static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, s
 static int prepare_map(struct srv_session *c, const struct wire_object_map *m, struct srv_attachment **out)
 {
     struct srv_object *o = srv_object_named(c, m->object);
-    if (!o || m->size != o->size || m->address % c->heaps[o->host].keeper->page)
+    if (!o || m->size != o->size || m->address % c->areas[o->host].page)
         return GM_CUDA_INVALID_VALUE;
     struct srv_range *range = find_range(c, m->address, m->size);
-    if (!range || range->heap != &c->heaps[o->host])
+    if (!range || range->area != &c->areas[o->host])
         return GM_CUDA_INVALID_VALUE;
     struct srv_attachment *a = find_attachment(c, m->address);
     if (a && a->object == o && !a->own_range && !a->busy) {
@@ -232,12 +234,22 @@ static int prepare_map(struct srv_session *c, const struct wire_object_map *m, s
     return attachment_create(c, o, range, false, m->address, out);
 }
 
+static bool access_is_known(const struct srv_session *c, uint32_t access)
+{
+    for (uint32_t d = 0; d < TP_DEVICES; d++) {
+        uint32_t of = access >> 2 * d & 3;
+        if (of == 2 || (of && d >= c->server->devices_count))
+            return false;
+    }
+    return access != 0;
+}
+
 const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p)
 {
     struct wire_object_map m;
     struct srv_attachment *a = NULL;
     wire_get_object_map(&p->body, &m);
-    if (m.access != WIRE_MEMORY_ACCESS_READ && m.access != WIRE_MEMORY_ACCESS_WRITE)
+    if (!access_is_known(c, m.access))
         return "an unknown kind of access";
     int r = c->failed ? c->failed : prepare_map(c, &m, &a);
     if (r)
@@ -287,7 +299,8 @@ static void answer_opened(struct srv_session *c, uint64_t serial, int result, co
 {
     struct wire_enc e = srv_encoder(c->server);
     const struct srv_object *o = a ? a->object : NULL;
-    const struct wire_memory_opened m = { result, o ? a->address + o->skip : 0, o ? o->length : 0 };
+    const struct wire_memory_opened m = { result, o ? o->device : 0, o ? a->address + o->skip : 0,
+                                          o ? o->length : 0 };
     wire_pack_memory_opened(&e, serial, &m);
     srv_session_answer(c, serial, &e, o ? &o->fd : NULL, o && o->host ? 1 : 0);
 }
@@ -309,7 +322,7 @@ static int prepare_open(struct srv_session *c, const struct wire_bytes *token, s
     struct srv_object *o = srv_object_by_token(c, token->data, token->size, &r);
     if (!o)
         return r;
-    struct srv_range *range = range_create(&c->heaps[o->host], o->size, o->host ? SRV_PAGE : SRV_SLAB);
+    struct srv_range *range = range_create(c, &c->areas[o->host], o->size, o->host ? SRV_PAGE : SRV_SLAB);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
     r = attachment_create(c, o, range, true, range->block->address, out);
@@ -327,6 +340,6 @@ const char *srv_on_memory_open(struct srv_session *c, struct tp_packet *p)
     if (r)
         answer_opened(c, p->header.serial, r, NULL);
     else
-        attach(a, WIRE_MEMORY_ACCESS_WRITE, p->header.serial, on_opened);
+        attach(a, 0, p->header.serial, on_opened); /* as the client's own memory */
     return NULL;
 }

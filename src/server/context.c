@@ -1,6 +1,7 @@
 /*
  * A client's contexts. All of them share the session's streams and memory; here they are names, counted and logged as
- * MPS does: context 0 is the process, 1, 2 .. its contexts.
+ * MPS does: context 0 is the process, 1, 2 .. its contexts. With the first context on a device the executor gets to know
+ * that the client uses it; and so it does of peers, devices that may touch each other's memory.
  */
 #include <stdlib.h>
 
@@ -15,21 +16,28 @@ static struct srv_context *find_context(struct srv_session *c, uint32_t id)
     return NULL;
 }
 
+static void context_free(struct srv_context *x)
+{
+    srv_charge_release(&x->charge);
+    gm_list_remove(&x->link);
+    free(x);
+}
+
 static void context_destroy(struct srv_session *c, struct srv_context *x)
 {
     struct srv_server *s = c->server;
     s->contexts_count--;
     srv_say(s, "Client {PID: %u, Context ID: %u} exiting. Number of active client contexts is %u.", c->pid, x->id,
             s->contexts_count);
-    srv_link_client_state(c, x->id, WIRE_CLIENT_STATE_EXITED);
-    srv_charge_release(&x->charge);
-    gm_list_remove(&x->link);
-    free(x);
+    srv_link_client_state(c, x->id, x->device, WIRE_CLIENT_STATE_EXITED);
+    context_free(x);
 }
 
 void srv_contexts_end(struct srv_session *c)
 {
     gm_list_for_each_safe (x, &c->contexts, struct srv_context, link) {
+        if (x->opening)
+            continue; /* until the executor has answered */
         /* The spelling is what people's scripts look for. */
         srv_say(c->server,
                 "Server failed to recevie command with status 806, assuming client {PID: %u, Context ID: %u} exit",
@@ -38,36 +46,79 @@ void srv_contexts_end(struct srv_session *c)
     }
 }
 
-static int open_context(struct srv_session *c, const struct wire_context_open *m)
+static int open_context(struct srv_session *c, const struct wire_context_open *m, struct srv_context **out)
 {
-    struct srv_server *s = c->server;
-    char uuid[SRV_UUID_TEXT];
     if (c->failed)
         return c->failed;
     if (m->context == 0 || find_context(c, m->context))
         return GM_CUDA_INVALID_VALUE;
-    if (m->device != 0)
+    if (m->device >= c->server->devices_count)
         return GM_CUDA_INVALID_DEVICE;
     struct srv_context *x = calloc(1, sizeof(*x));
     if (!x || srv_charge(&x->charge, &c->account, SRV_CONTEXTS, 1) < 0) {
         free(x);
         return GM_CUDA_OUT_OF_MEMORY;
     }
+    x->session = c;
     x->id = m->context;
+    x->device = m->device;
     gm_list_append(&c->contexts, &x->link);
-    s->contexts_count++;
-    srv_uuid_text(uuid, s->device.uuid.data);
-    srv_say(s, "Device %s (uuid %s) is associated", s->device.name, uuid);
-    srv_say(s, "Status of client {PID: %u, Context ID: %u} is ACTIVE", c->pid, x->id);
-    srv_link_client_state(c, x->id, WIRE_CLIENT_STATE_ACTIVE);
+    *out = x;
     return 0;
+}
+
+static void context_opened(struct srv_context *x)
+{
+    struct srv_session *c = x->session;
+    struct srv_server *s = c->server;
+    const struct wire_device *d = &s->devices[x->device];
+    char uuid[SRV_UUID_TEXT];
+    c->devices_used |= 1u << x->device;
+    s->contexts_count++;
+    srv_uuid_text(uuid, d->uuid.data);
+    srv_say(s, "Device %s (uuid %s) is associated", d->name, uuid);
+    srv_say(s, "Status of client {PID: %u, Context ID: %u} is ACTIVE", c->pid, x->id);
+    srv_link_client_state(c, x->id, x->device, WIRE_CLIENT_STATE_ACTIVE);
+}
+
+static void on_device(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_context *x = arg;
+    struct srv_session *c = x->session;
+    uint64_t serial = x->serial;
+    (void)answer;
+    x->opening = false;
+    result = c->failed ? c->failed : result;
+    if (result == 0 && c->phase != SRV_DRAINING)
+        context_opened(x);
+    else
+        context_free(x);
+    srv_session_status(c, serial, result);
+}
+
+static struct wire_enc encode_device(const struct srv_session *c, uint32_t device)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_engine_client_device(&e, 0, &(struct wire_engine_client_device) { c->id, device });
+    return e;
 }
 
 const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p)
 {
     struct wire_context_open m;
+    struct srv_context *x = NULL;
     wire_get_context_open(&p->body, &m);
-    srv_session_status(c, p->header.serial, open_context(c, &m));
+    int r = open_context(c, &m, &x);
+    if (r == 0 && !(c->devices_used >> x->device & 1)) { /* the first one there */
+        x->opening = true;
+        x->serial = p->header.serial;
+        struct wire_enc e = encode_device(c, x->device);
+        srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_device, x);
+        return NULL;
+    }
+    if (r == 0)
+        context_opened(x);
+    srv_session_status(c, p->header.serial, r);
     return NULL;
 }
 
@@ -76,8 +127,76 @@ const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p)
     struct wire_context_close m;
     wire_get_context_close(&p->body, &m);
     struct srv_context *x = find_context(c, m.context);
+    x = x && !x->opening ? x : NULL;
     if (x)
         context_destroy(c, x);
     srv_session_status(c, p->header.serial, x ? 0 : GM_CUDA_INVALID_CONTEXT);
     return NULL;
+}
+
+/* --- peers -------------------------------------------------------------------------------------------------------- */
+
+struct peer_op {
+    struct srv_session *session;
+    uint64_t serial;
+    uint32_t device, peer;
+    bool enabled;
+};
+
+static struct wire_enc encode_peer(const struct srv_session *c, uint32_t device, uint32_t peer, bool enabled)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_engine_client_peer(&e, 0, &(struct wire_engine_client_peer) { c->id, device, peer, enabled });
+    return e;
+}
+
+static void on_peer(void *arg, int result, struct tp_packet *answer)
+{
+    struct peer_op *op = arg;
+    struct srv_session *c = op->session;
+    (void)answer;
+    if (result == 0 && op->enabled)
+        c->peers[op->peer] |= 1u << op->device;
+    else if (result == 0)
+        c->peers[op->peer] &= ~(1u << op->device);
+    srv_session_status(c, op->serial, result);
+    free(op);
+}
+
+const char *srv_on_peer_access(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_peer_access m;
+    wire_get_peer_access(&p->body, &m);
+    if (m.device >= c->server->devices_count || m.peer >= c->server->devices_count || m.device == m.peer ||
+        m.enabled > 1)
+        return "peers that there are not";
+    bool used = c->devices_used >> m.device & c->devices_used >> m.peer & 1;
+    struct peer_op *op = used && !c->failed ? malloc(sizeof(*op)) : NULL;
+    if (!op) {
+        srv_session_status(c, p->header.serial,
+                           c->failed ? c->failed
+                           : used    ? GM_CUDA_OUT_OF_MEMORY
+                                     : GM_CUDA_INVALID_DEVICE);
+        return NULL;
+    }
+    *op = (struct peer_op) { c, p->header.serial, m.device, m.peer, m.enabled };
+    struct wire_enc e = encode_peer(c, m.device, m.peer, m.enabled);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_peer, op);
+    return NULL;
+}
+
+void srv_devices_replay(struct srv_session *c)
+{
+    struct srv_executor *x = &c->server->executor;
+    for (uint32_t d = 1; d < c->server->devices_count; d++)
+        if (c->devices_used >> d & 1) {
+            struct wire_enc e = encode_device(c, d);
+            srv_executor_repeat(x, c, &e, NULL, 0);
+        }
+    for (uint32_t peer = 0; peer < c->server->devices_count; peer++)
+        for (uint32_t d = 0; d < c->server->devices_count; d++)
+            if (c->peers[peer] >> d & 1) {
+                struct wire_enc e = encode_peer(c, d, peer, true);
+                srv_executor_repeat(x, c, &e, NULL, 0);
+            }
 }

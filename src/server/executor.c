@@ -251,25 +251,28 @@ static void on_peer_closed(struct srv_peer *p)
     when_dead(x);
 }
 
-/* The device's description, kept for the server's lifetime: the back end is the same in every executor. */
-static const char *learn_device(struct srv_executor *x, const struct wire_engine_ready *m)
+/* The devices' descriptions, kept for the server's lifetime: the back end is the same in every executor. */
+static const char *learn_devices(struct srv_executor *x, const struct wire_engine_ready *m)
 {
     struct srv_server *s = x->server;
     struct wire_dec list;
+    uint32_t n = 0;
     if (m->devices.size > sizeof(s->device_packet))
-        return "a device that is too long";
+        return "devices that are too long";
     memcpy(s->device_packet, m->devices.data, m->devices.size);
     wire_dec_init(&list, s->device_packet, m->devices.size);
-    wire_get_device(&list, &s->device);
-    if (!wire_dec_finish(&list) || s->device.uuid.size != 16)
-        return "a malformed device";
-    if (m->memory_apart) {
-        int r = srv_keeper_cuda_open(s->device.uuid.data, x->why, sizeof(x->why));
-        if (r < 0)
+    for (; n < TP_DEVICES && !wire_dec_end(&list); n++) {
+        struct wire_device *d = &s->devices[n];
+        wire_get_device(&list, d);
+        if (list.fatal || d->uuid.size != 16)
+            return "a malformed device";
+        if (m->memory_apart && srv_keeper_cuda_open(n, d->uuid.data, x->why, sizeof(x->why)) < 0)
             return x->why;
     }
+    if (!wire_dec_finish(&list) || n == 0)
+        return "no device, or too many";
     s->memory_apart = m->memory_apart != 0;
-    s->device_known = true;
+    s->devices_count = n;
     return NULL;
 }
 
@@ -286,8 +289,8 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
         srv_server_failed(s, m.result, m.reason);
         return NULL;
     }
-    if (!s->device_known) {
-        const char *why = learn_device(x, &m);
+    if (!s->devices_count) {
+        const char *why = learn_devices(x, &m);
         if (why)
             return why;
     }
@@ -296,7 +299,8 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
     bool again = x->ready_once;
     x->ready_once = true;
     if (again) {
-        srv_say(s, "Executor %d takes over device 0 (%s)", (int)x->process.pid, s->device.name);
+        for (uint32_t d = 0; d < s->devices_count; d++)
+            srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d, s->devices[d].name);
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
             srv_session_replay(c);
     }

@@ -12,7 +12,8 @@ static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
 {
     /* Cannot fail on a memfd of ours but for lack of kernel memory; the range is then merely not cleared for the same
      * client, whose memfd it stays. */
-    int r = fallocate(h->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - h->base), (off_t)size);
+    int r = fallocate(h->area->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(address - h->area->base),
+                      (off_t)size);
     (void)r;
 }
 

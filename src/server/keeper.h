@@ -29,14 +29,15 @@ extern const struct srv_keeper_ops srv_keeper_memfd;
 extern const struct srv_keeper_ops srv_keeper_pinned; /* the host area of a device with memory of its own */
 extern const struct srv_keeper_ops srv_keeper_cuda;
 
-/* The GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. A CUresult. */
-int srv_keeper_cuda_create(uint64_t size, uint64_t *handle, int *fd);
+/* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. A CUresult. */
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, uint64_t *handle, int *fd);
 void srv_keeper_cuda_release(uint64_t handle);
 
 /* Whether NVIDIA's driver is installed and has a device. */
 bool srv_keeper_cuda_present(void);
 
-/* Before srv_keeper_cuda is used: finds the device with this uuid. 0, or -errno with a one-line reason in `why`. */
-int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size);
+/* Before srv_keeper_cuda is used, for each of the executor's devices: finds the one with this uuid. 0, or -errno with a
+ * one-line reason in `why`. */
+int srv_keeper_cuda_open(uint32_t device, const uint8_t uuid[16], char *why, size_t why_size);
 
 #endif

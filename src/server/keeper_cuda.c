@@ -30,7 +30,7 @@ static struct {
 #define X(name) __typeof__(name) *name;
     KEEPER_FUNCTIONS(X)
 #undef X
-    CUdevice device;
+    CUdevice devices[TP_DEVICES]; /* in the executor's order */
 } driver;
 
 static int load(char *why, size_t why_size)
@@ -67,7 +67,7 @@ bool srv_keeper_cuda_present(void)
     return load(why, sizeof(why)) == 0 && count_devices(&count) == CUDA_SUCCESS && count > 0;
 }
 
-int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size)
+int srv_keeper_cuda_open(uint32_t device, const uint8_t uuid[16], char *why, size_t why_size)
 {
     int count = 0;
     int r = load(why, why_size);
@@ -76,26 +76,26 @@ int srv_keeper_cuda_open(const uint8_t uuid[16], char *why, size_t why_size)
     CUresult result = count_devices(&count);
     for (int i = 0; result == CUDA_SUCCESS && i < count; i++) {
         CUuuid is;
-        CUdevice device;
-        result = driver.cuDeviceGet(&device, i);
+        CUdevice found;
+        result = driver.cuDeviceGet(&found, i);
         if (result == CUDA_SUCCESS)
-            result = driver.cuDeviceGetUuid_v2(&is, device);
+            result = driver.cuDeviceGetUuid_v2(&is, found);
         if (result == CUDA_SUCCESS && memcmp(is.bytes, uuid, sizeof(is.bytes)) == 0) {
-            driver.device = device;
+            driver.devices[device] = found;
             return 0;
         }
     }
-    (void)snprintf(why, why_size, "the executor's device is not among this process's %d (error %d)", count,
+    (void)snprintf(why, why_size, "the executor's device %u is not among this process's %d (error %d)", device, count,
                    (int)result);
     return -ENODEV;
 }
 
-int srv_keeper_cuda_create(uint64_t size, uint64_t *handle, int *fd)
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, uint64_t *handle, int *fd)
 {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = driver.device },
+        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = driver.devices[device] },
     };
     CUmemGenericAllocationHandle made;
     CUresult r = driver.cuMemCreate(&made, size, &prop, 0);
@@ -117,7 +117,7 @@ void srv_keeper_cuda_release(uint64_t handle)
 
 static int take(struct srv_heap *h, struct srv_mapping *m)
 {
-    return srv_keeper_cuda_create(m->block->size, &m->handle, &m->fd);
+    return srv_keeper_cuda_create(h->device, m->block->size, &m->handle, &m->fd);
 }
 
 static void give(struct srv_heap *h, struct srv_mapping *m)

@@ -28,16 +28,18 @@ static void send_link(struct srv_server *s, const struct wire_enc *e)
 
 void srv_link_ready(struct srv_server *s)
 {
-    uint8_t encoded[1024];
-    char bus[32];
+    uint8_t encoded[TP_DEVICES * 512];
     struct wire_enc list;
-    snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", s->device.pci_domain, s->device.pci_bus, s->device.pci_device);
-    const struct wire_link_device d = {
-        .name = s->device.name, .uuid = s->device.uuid, .pci_bus_id = bus, .exclusive = is_exclusive(&s->device)
-    };
     wire_enc_init(&list, encoded, sizeof(encoded));
-    wire_put_link_device(&list, &d);
-    const struct wire_link_ready m = { 1, { encoded, (uint32_t)list.size } };
+    for (uint32_t i = 0; i < s->devices_count; i++) {
+        const struct wire_device *d = &s->devices[i];
+        char bus[32];
+        snprintf(bus, sizeof(bus), "%04x:%02x:%02x.0", d->pci_domain, d->pci_bus, d->pci_device);
+        wire_put_link_device(&list,
+                             &(struct wire_link_device) {
+                                 .name = d->name, .uuid = d->uuid, .pci_bus_id = bus, .exclusive = is_exclusive(d) });
+    }
+    const struct wire_link_ready m = { s->devices_count, { encoded, (uint32_t)list.size } };
     struct wire_enc e = srv_encoder(s);
     wire_pack_link_ready(&e, 0, &m);
     send_link(s, &e);
@@ -53,10 +55,10 @@ void srv_link_failed(struct srv_server *s, int result, const char *reason)
     send_link(s, &e);
 }
 
-void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t state)
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state)
 {
     const struct wire_link_client_state m = {
-        .pid = c->pid, .context = context, .state = state, .device = 0, .pid_namespace = c->pid_namespace
+        .pid = c->pid, .context = context, .state = state, .device = device, .pid_namespace = c->pid_namespace
     };
     struct wire_enc e = srv_encoder(c->server);
     wire_pack_link_client_state(&e, 0, &m);
@@ -73,12 +75,10 @@ void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *
 
 static void set_limits(struct srv_server *s, double share_pct, int priority, const char *memory)
 {
-    static const uint8_t no_uuid[16];
     s->limits.share_pct = share_pct > 0 && share_pct <= 100 ? share_pct : 100;
     s->limits.priority = priority == 1;
-    /* Before the device is known only its ordinal is. */
     snprintf(s->limits.memory_text, sizeof(s->limits.memory_text), "%s", memory);
-    s->limits.memory = srv_limits_memory(memory, 0, s->device_known ? s->device.uuid.data : no_uuid);
+    srv_server_limit_memory(s);
 }
 
 static const char *on_setup(struct srv_server *s, struct tp_packet *p)

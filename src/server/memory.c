@@ -11,9 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
 #include "server/server.h"
+#include "transport/memfd.h"
 
 struct alloc_op {
     struct gm_list link; /* heap->deferred */
@@ -36,32 +38,54 @@ struct free_op {
     uint64_t serial;
 };
 
-int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size, enum srv_quantity quantity,
-                  const struct srv_keeper_ops *keeper)
+int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size, uint64_t page)
+{
+    area->fd = tp_memfd_create(name, size);
+    area->base = base;
+    area->size = size;
+    area->page = page;
+    if (area->fd < 0)
+        return area->fd;
+    int r = srv_ranges_init(&area->pages, page);
+    return r == 0 ? srv_ranges_add(&area->pages, base, size) : r;
+}
+
+int srv_area_move(struct srv_area *area, uint64_t base)
+{
+    assert(area->pages.used_count == 0);
+    srv_ranges_finish(&area->pages);
+    area->base = base;
+    int r = srv_ranges_init(&area->pages, area->page);
+    return r == 0 ? srv_ranges_add(&area->pages, base, area->size) : r;
+}
+
+void srv_area_finish(struct srv_area *area)
+{
+    if (area->fd < 0)
+        return;
+    srv_ranges_finish(&area->pages);
+    area->fd = gm_close(area->fd);
+}
+
+bool srv_area_is_overdrawn(const struct srv_area *area)
+{
+    struct stat st;
+    return area->fd >= 0 && fstat(area->fd, &st) == 0 &&
+           (uint64_t)st.st_blocks * 512 > 2 * area->mapped + SRV_OVERDRAFT;
+}
+
+int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area, uint32_t device,
+                  enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
 {
     h->keeper = keeper;
     h->session = c;
-    h->base = base;
-    h->size = size;
+    h->area = area;
+    h->device = device;
     h->quantity = quantity;
     gm_list_init(&h->mappings);
     gm_list_init(&h->allocations);
     gm_list_init(&h->deferred);
-    int r = srv_ranges_init(&h->pages, keeper->page);
-    if (r == 0)
-        r = srv_ranges_init(&h->small, SRV_GRANULE);
-    if (r == 0)
-        r = srv_ranges_add(&h->pages, base, size);
-    return r;
-}
-
-int srv_heap_move(struct srv_heap *h, uint64_t base)
-{
-    assert(h->pages.used_count == 0);
-    srv_ranges_finish(&h->pages);
-    h->base = base;
-    int r = srv_ranges_init(&h->pages, h->keeper->page);
-    return r == 0 ? srv_ranges_add(&h->pages, base, h->size) : r;
+    return srv_ranges_init(&h->small, SRV_GRANULE);
 }
 
 static void allocation_destroy(struct srv_allocation *a)
@@ -79,8 +103,8 @@ static void mapping_destroy(struct srv_heap *h, struct srv_mapping *m)
     srv_charge_release(&m->charge);
     if (m->block) {
         h->keeper->give(h, m);
-        h->mapped -= m->block->size;
-        srv_ranges_free(&h->pages, m->block);
+        h->area->mapped -= m->block->size;
+        srv_ranges_free(&h->area->pages, m->block);
     }
     free(m);
 }
@@ -94,19 +118,12 @@ void srv_heap_finish(struct srv_heap *h)
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link)
         mapping_destroy(h, m);
     srv_ranges_finish(&h->small);
-    srv_ranges_finish(&h->pages);
-}
-
-bool srv_heap_is_overdrawn(const struct srv_heap *h)
-{
-    struct stat st;
-    return h->session && fstat(h->fd, &st) == 0 && (uint64_t)st.st_blocks * 512 > 2 * h->mapped + SRV_OVERDRAFT;
 }
 
 static struct wire_enc encode_map(struct srv_heap *h, const struct srv_mapping *m)
 {
     struct wire_enc e = srv_encoder(h->session->server);
-    const struct wire_engine_map map = { h->session->id, m->block->address, m->block->size };
+    const struct wire_engine_map map = { h->session->id, h->device, m->block->address, m->block->size };
     wire_pack_engine_map(&e, 0, &map);
     return e;
 }
@@ -129,9 +146,9 @@ static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uin
     gm_list_init(&m->link);
     m->fd = -1;
     if (srv_charge(&m->charge, &h->session->account, SRV_MAPPINGS, 1) == 0)
-        m->block = srv_ranges_alloc(&h->pages, size, align);
+        m->block = srv_ranges_alloc(&h->area->pages, size, align);
     if (m->block)
-        h->mapped += m->block->size;
+        h->area->mapped += m->block->size;
     if (!m->block || (h->keeper->take && h->keeper->take(h, m) != GM_CUDA_SUCCESS)) {
         mapping_destroy(h, m);
         return NULL;
@@ -245,7 +262,7 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
     if (size == 0 || (align && !gm_is_pow2(align)) || align > SRV_ALIGN_MAX)
         return GM_CUDA_INVALID_VALUE;
     uint64_t unit = small ? SRV_GRANULE : h->keeper->page;
-    if (size > h->size || !gm_align_up(size, unit, &size))
+    if (size > h->area->size || !gm_align_up(size, unit, &size))
         return GM_CUDA_OUT_OF_MEMORY;
     struct srv_allocation *a = calloc(1, sizeof(*a));
     struct alloc_op *op = calloc(1, sizeof(*op));
@@ -332,13 +349,13 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
 
 struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address)
 {
-    if (address < h->base || address - h->base >= h->size)
+    if (!h->session || address < h->area->base || address - h->area->base >= h->area->size)
         return NULL;
     struct srv_block *b = srv_ranges_find(&h->small, address);
     struct srv_allocation *a = b ? b->user : NULL;
-    if (!b && (b = srv_ranges_find(&h->pages, address)) != NULL && b->user)
+    if (!b && (b = srv_ranges_find(&h->area->pages, address)) != NULL && b->user)
         a = ((struct srv_mapping *)b->user)->allocation;
-    return a && !a->busy && !a->internal ? a : NULL;
+    return a && a->heap == h && !a->busy && !a->internal ? a : NULL;
 }
 
 void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, uint64_t serial)
@@ -364,7 +381,7 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
     struct srv_block *whole = srv_ranges_free(&h->small, a->block);
     allocation_destroy(a);
     if (whole && h->empty_slabs != 0) {
-        struct srv_mapping *m = srv_ranges_find(&h->pages, whole->address)->user;
+        struct srv_mapping *m = srv_ranges_find(&h->area->pages, whole->address)->user;
         srv_ranges_remove(&h->small, whole);
         unmap(h, m, NULL, NULL, NULL, 0);
     } else if (whole) {
@@ -391,11 +408,13 @@ const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p)
     wire_get_memory_alloc(&p->body, &m);
     if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
+    struct srv_heap *h = srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device);
+    if (!h)
+        return "memory of a device that there is not";
     if (c->failed)
         answer_alloc(c, p->header.serial, c->failed, NULL);
     else
-        srv_memory_alloc(&c->heaps[m.kind == WIRE_MEMORY_KIND_HOST], m.size, m.align, false, answer_alloc, c,
-                         p->header.serial);
+        srv_memory_alloc(h, m.size, m.align, false, answer_alloc, c, p->header.serial);
     return NULL;
 }
 
@@ -408,23 +427,24 @@ const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p)
 {
     struct wire_memory_free m;
     wire_get_memory_free(&p->body, &m);
-    for (unsigned i = 0; i < GM_ARRAY_LEN(c->heaps); i++) {
-        struct srv_allocation *a = srv_memory_find(&c->heaps[i], m.address);
-        if (a) {
-            srv_memory_free(a, answer_free, c, p->header.serial);
-            return NULL;
-        }
-    }
-    srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
+    struct srv_allocation *a = srv_session_allocation(c, m.address);
+    if (a)
+        srv_memory_free(a, answer_free, c, p->header.serial);
+    else
+        srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
     return NULL;
 }
 
 const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
 {
+    struct wire_memory_info asked;
+    wire_get_memory_info(&p->body, &asked);
+    if (asked.device >= c->server->devices_count)
+        return "a question about a device that there is not";
     struct wire_enc e = srv_encoder(c->server);
     /* As MPS: a limit shows in what is free, the total stays the device's. */
-    const struct wire_memory_info_is m = { srv_account_left(&c->account, SRV_DEVICE_BYTES),
-                                           c->server->device.memory_total };
+    const struct wire_memory_info_is m = { srv_account_left(&c->account, srv_device_bytes(asked.device)),
+                                           c->server->devices[asked.device].memory_total };
     wire_pack_memory_info_is(&e, p->header.serial, &m);
     srv_session_answer(c, p->header.serial, &e, NULL, 0);
     return NULL;

@@ -1,6 +1,7 @@
 /*
- * A client's memory: two heaps, one for each area of its window. Small allocations are cut from slabs, larger ones are
- * ranges of pages. The bytes are with the heap's keeper; executor and client map them at the window's addresses.
+ * A client's memory: a heap for each device and one for the host. The devices' lie in one area of its window, the
+ * host's in the other. Small allocations are cut from slabs, larger ones are ranges of pages. The bytes are with the
+ * heap's keeper; executor and client map them at the window's addresses.
  *
  * Event loop only.
  */
@@ -46,35 +47,47 @@ struct srv_allocation {
     struct srv_object *object;   /* what it is to others; NULL: never shared */
 };
 
-struct srv_heap {
-    struct srv_session *session;
-    const struct srv_keeper_ops *keeper;
-    int fd; /* memfd of the area */
+/* One half of the window. */
+struct srv_area {
+    int fd; /* memfd */
     uint64_t base;
     uint64_t size;
-    enum srv_quantity quantity;
+    uint64_t page;
     struct srv_ranges pages;
+    uint64_t mapped; /* bytes of all mappings */
+};
+
+struct srv_heap {
+    struct srv_session *session; /* NULL: not in use */
+    const struct srv_keeper_ops *keeper;
+    struct srv_area *area;
+    uint32_t device; /* of the device's memory */
+    enum srv_quantity quantity;
     struct srv_ranges small;
     struct gm_list mappings;
     struct gm_list allocations;
     struct gm_list deferred; /* allocations that wait for ranges on their way back */
     unsigned unmapping;      /* such ranges */
-    uint64_t mapped;         /* bytes of all mappings */
     unsigned empty_slabs;    /* kept for the next small allocation: at most one */
 };
 
 typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);
 typedef void srv_freed_fn(void *arg, uint64_t serial);
 
-/* A heap over [base, base + size). 0 or -errno. */
-GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, uint64_t base, uint64_t size,
-                                enum srv_quantity quantity, const struct srv_keeper_ops *keeper);
+/* [base, base + size), handed out in multiples of `page`. 0 or -errno. */
+GM_MUST_CHECK int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size, uint64_t page);
 /* The window moved; nothing was allocated yet. */
-GM_MUST_CHECK int srv_heap_move(struct srv_heap *h, uint64_t base);
+GM_MUST_CHECK int srv_area_move(struct srv_area *area, uint64_t base);
+/* After the heaps in it. One that was never initialised is fine, if its descriptor is -1. */
+void srv_area_finish(struct srv_area *area);
+/* True if the client has touched far more of the area than it was given: it maps the whole of it and can. */
+bool srv_area_is_overdrawn(const struct srv_area *area);
+
+/* 0 or -errno. */
+GM_MUST_CHECK int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *area, uint32_t device,
+                                enum srv_quantity quantity, const struct srv_keeper_ops *keeper);
 /* Frees everything in it. Nothing is in the works any more. */
 void srv_heap_finish(struct srv_heap *h);
-/* True if the client has touched far more of the area than it was given: it maps the whole of it and can. */
-bool srv_heap_is_overdrawn(const struct srv_heap *h);
 /* Tells a new executor about what is mapped. */
 void srv_heap_replay(struct srv_heap *h);
 

@@ -28,6 +28,7 @@ struct srv_module {
     enum module_state state;
     bool ready; /* the client knows it */
     uint32_t kind;
+    uint32_t device;
     uint64_t size;
     struct srv_image *image;
     struct srv_allocation *globals; /* NULL if it has none */
@@ -59,7 +60,7 @@ void srv_modules_free(struct srv_session *c)
 static struct wire_enc encode_load(const struct srv_module *m)
 {
     struct wire_enc e = srv_encoder(m->session->server);
-    const struct wire_engine_module_load w = { m->session->id, m->id, m->size, m->kind };
+    const struct wire_engine_module_load w = { m->session->id, m->id, m->size, m->kind, m->device };
     wire_pack_engine_module_load(&e, 0, &w);
     return e;
 }
@@ -189,7 +190,7 @@ static void on_loaded(void *arg, int result, struct tp_packet *answer)
             result = GM_CUDA_UNKNOWN;
     }
     if (result == 0 && w.globals_size != 0)
-        srv_memory_alloc(&m->session->heaps[0], w.globals_size, w.globals_align, true, on_globals, m, 0);
+        srv_memory_alloc(&m->session->heaps[m->device], w.globals_size, w.globals_align, true, on_globals, m, 0);
     else if (result == 0)
         on_globals(m, 0, 0, NULL);
     else
@@ -208,6 +209,7 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     m->info = -1;
     m->kind = w->kind;
     m->size = w->size;
+    m->device = w->device;
     if (srv_charge(&m->count, &c->account, SRV_MODULES, 1) < 0 ||
         srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0) {
         module_destroy(m);
@@ -228,6 +230,8 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
     wire_get_module_load(&p->body, &w);
     if (w.kind < WIRE_IMAGE_KIND_PTX || w.kind > WIRE_IMAGE_KIND_FATBIN_LIST)
         return "an image of an unknown kind";
+    if (w.device >= c->server->devices_count)
+        return "an image for a device that there is not";
     if (w.size == 0 || tp_memfd_check(p->fds[0], w.size, true) < 0)
         return "an image that is not sealed, or not of the size it says";
     if (result == 0)

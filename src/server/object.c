@@ -70,21 +70,22 @@ void srv_object_unref(struct srv_object *o)
 }
 
 /* Memory of its own. A CUresult. */
-static int object_create(struct srv_session *c, uint64_t size, bool host, struct srv_object **out)
+static int object_create(struct srv_session *c, uint64_t size, bool host, uint32_t device, struct srv_object **out)
 {
     uint64_t page = host ? SRV_PAGE : SRV_SLAB;
     if (size == 0 || size % page)
         return GM_CUDA_INVALID_VALUE;
     if (size > c->window_size / 2)
         return GM_CUDA_OUT_OF_MEMORY;
-    struct srv_object *o = object_new(c, host ? SRV_HOST_BYTES : SRV_DEVICE_BYTES, size);
+    struct srv_object *o = object_new(c, host ? SRV_HOST_BYTES : srv_device_bytes(device), size);
     if (!o)
         return GM_CUDA_OUT_OF_MEMORY;
     int r = GM_CUDA_SUCCESS;
     o->host = host;
+    o->device = device;
     o->size = o->length = size;
     if (!host && c->server->memory_apart)
-        r = srv_keeper_cuda_create(size, &o->handle, &o->fd);
+        r = srv_keeper_cuda_create(device, size, &o->handle, &o->fd);
     else if ((o->fd = tp_memfd_create("gmux-object", size)) < 0)
         r = GM_CUDA_OUT_OF_MEMORY;
     if (r != GM_CUDA_SUCCESS) {
@@ -104,16 +105,17 @@ static int object_of(struct srv_session *c, struct srv_allocation *a, struct srv
 {
     struct srv_mapping *m = a->mapping;
     if (!m)
-        m = srv_ranges_find(&a->heap->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))->user;
+        m = srv_ranges_find(&a->heap->area->pages, a->block->address & ~(uint64_t)(SRV_SLAB - 1))->user;
     struct srv_object *o = object_new(c, SRV_DEVICE_BYTES, 0); /* the allocation is charged already */
     if (!o)
         return GM_CUDA_OUT_OF_MEMORY;
-    o->fd = fcntl(m->fd >= 0 ? m->fd : a->heap->fd, F_DUPFD_CLOEXEC, 0);
+    o->device = a->heap->device;
+    o->fd = fcntl(m->fd >= 0 ? m->fd : a->heap->area->fd, F_DUPFD_CLOEXEC, 0);
     if (o->fd < 0) {
         srv_object_unref(o);
         return GM_CUDA_OUT_OF_MEMORY;
     }
-    o->offset = m->fd >= 0 ? 0 : m->block->address - a->heap->base;
+    o->offset = m->fd >= 0 ? 0 : m->block->address - a->heap->area->base;
     o->size = m->block->size;
     o->skip = a->block->address - m->block->address;
     o->length = a->block->size;
@@ -173,7 +175,7 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
     gm_list_init(&n->link);
     n->object = o;
     if (srv_charge(&n->count, &c->account, SRV_NAMES, 1) < 0 ||
-        (o->owner != c && srv_charge(&n->imported, &c->account, SRV_IMPORTED_BYTES, o->size) < 0)) {
+        (o->owner != c && srv_charge(&n->imported, &c->account, srv_imported_bytes(o->device), o->size) < 0)) {
         name_destroy(n);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -206,7 +208,7 @@ void srv_objects_end(struct srv_session *c)
             continue;
         if (o->mappings) /* its pages stay as they are */
             (a->mapping ? a->mapping
-                        : (struct srv_mapping *)srv_ranges_find(&a->heap->pages,
+                        : (struct srv_mapping *)srv_ranges_find(&a->heap->area->pages,
                                                                 a->block->address & ~(uint64_t)(SRV_SLAB - 1))
                               ->user)
                 ->kept = true;
@@ -261,7 +263,7 @@ static void answer_made(struct srv_session *c, uint64_t serial, int result, uint
 {
     struct wire_enc e = srv_encoder(c->server);
     bool made = result == GM_CUDA_SUCCESS;
-    const struct wire_object_made m = { result, made ? number : 0, made ? o->length : 0 };
+    const struct wire_object_made m = { result, made ? number : 0, made ? o->device : 0, made ? o->length : 0 };
     wire_pack_object_made(&e, serial, &m);
     srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
 }
@@ -274,7 +276,9 @@ const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
     wire_get_object_create(&p->body, &m);
     if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
-    int r = c->failed ? c->failed : object_create(c, m.size, m.kind == WIRE_MEMORY_KIND_HOST, &o);
+    if (!srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device))
+        return "memory of a device that there is not";
+    int r = c->failed ? c->failed : object_create(c, m.size, m.kind == WIRE_MEMORY_KIND_HOST, m.device, &o);
     r = r ? r : name_create(c, o, &number);
     answer_made(c, p->header.serial, r, number, o);
     return NULL;
@@ -347,7 +351,8 @@ static int share(struct srv_session *c, const struct wire_memory_share *m, struc
     if (m->address == 0)
         *out = srv_object_named(c, m->object);
     else {
-        struct srv_allocation *a = srv_memory_find(&c->heaps[0], m->address);
+        struct srv_allocation *a = srv_session_allocation(c, m->address);
+        a = a && a->heap != &c->host ? a : NULL;
         *out = a ? a->object : NULL;
         int r = a && !a->object ? object_of(c, a, out) : GM_CUDA_SUCCESS;
         if (r)

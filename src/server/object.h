@@ -33,7 +33,8 @@ struct srv_object {
     unsigned mappings;
     uint32_t uid;
     bool host;
-    int fd; /* what executors map, from `offset` on .. */
+    uint32_t device; /* 0 for host memory */
+    int fd;          /* what executors map, from `offset` on .. */
     uint64_t offset;
     uint64_t size;   /* .. so much; */
     uint64_t skip;   /* a shared allocation begins so far into it .. */

@@ -66,7 +66,7 @@ static void on_audit(uv_timer_t *timer)
     struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, audit);
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         if (c->phase != SRV_DRAINING &&
-            (srv_heap_is_overdrawn(&c->heaps[0]) || srv_heap_is_overdrawn(&c->heaps[1]))) {
+            (srv_area_is_overdrawn(&c->areas[0]) || srv_area_is_overdrawn(&c->areas[1]))) {
             srv_say(s, "Dropping client {PID: %u, Context ID: 0} of user %u: it uses memory it was not given", c->pid,
                     c->uid);
             srv_session_drop(c);
@@ -87,6 +87,13 @@ static void on_terminate(uv_signal_t *handle, int number)
     srv_server_stop(GM_CONTAINER_OF(handle, struct srv_server, terminate), true);
 }
 
+/* Memory of a device that there is not. */
+static bool is_elsewhere(const struct srv_server *s, enum srv_quantity q)
+{
+    unsigned device = (unsigned)q - (q >= SRV_IMPORTED_BYTES ? SRV_IMPORTED_BYTES : SRV_DEVICE_BYTES);
+    return srv_is_device_memory(q) && device >= GM_MAX(s->devices_count, 1u);
+}
+
 /* What is charged, for people and tests. */
 static void on_dump(uv_signal_t *handle, int number)
 {
@@ -94,9 +101,12 @@ static void on_dump(uv_signal_t *handle, int number)
     (void)number;
     srv_say(s, "Sessions: %u, contexts: %u, users: %u, executor %d", s->sessions_count, s->contexts_count,
             s->users_count, (int)s->executor.process.pid);
-    for (unsigned q = 0; q < SRV_QUANTITIES; q++)
+    for (unsigned q = 0; q < SRV_QUANTITIES; q++) {
+        if (is_elsewhere(s, (enum srv_quantity)q))
+            continue;
         srv_say(s, "Charged %s: %llu", srv_quantity_name((enum srv_quantity)q),
                 (unsigned long long)s->account.used[q]);
+    }
 }
 
 /* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room. */
@@ -119,7 +129,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
 {
     memset(s, 0, sizeof(*s));
     s->device_name = device_name;
-    s->limits = (struct srv_limits) { .share_pct = 100, .memory = UINT64_MAX };
+    s->limits = (struct srv_limits) { .share_pct = 100 };
+    srv_server_limit_memory(s);
     gm_list_init(&s->objects);
     gm_list_init(&s->sessions);
     gm_list_init(&s->users);
@@ -154,13 +165,22 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     return 0;
 }
 
+void srv_server_limit_memory(struct srv_server *s)
+{
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        s->limits.memory[d] =
+            d < s->devices_count ? srv_limits_memory(s->limits.memory_text, d, s->devices[d].uuid.data) : UINT64_MAX;
+}
+
 void srv_server_ready(struct srv_server *s)
 {
-    s->account.limit[SRV_DEVICE_BYTES] = s->device.memory_total;
-    s->limits.memory = srv_limits_memory(s->limits.memory_text, 0, s->device.uuid.data);
+    for (uint32_t d = 0; d < s->devices_count; d++)
+        s->account.limit[srv_device_bytes(d)] = s->devices[d].memory_total;
+    srv_server_limit_memory(s);
     if (!s->announced) {
         s->announced = true;
-        srv_say(s, "Creating server context on device 0 (%s)", s->device.name);
+        for (uint32_t d = 0; d < s->devices_count; d++)
+            srv_say(s, "Creating server context on device %u (%s)", d, s->devices[d].name);
         srv_say(s, "CUDA MPS Server for Linux/Unix. Binary version: %u", SRV_CUDA_VERSION);
         srv_say(s, "Active Threads Percentage set to %.1f", s->limits.share_pct);
         srv_say(s, "Server Priority set to %d", s->limits.priority);

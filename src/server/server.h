@@ -58,8 +58,12 @@ enum srv_phase {
 
 struct srv_context {
     struct gm_list link;
+    struct srv_session *session;
     struct srv_charge charge;
     uint32_t id;
+    uint32_t device;
+    bool opening; /* the executor is asked */
+    uint64_t serial;
 };
 
 /* What the control daemon or the environment says about a client; 0, -1 and NULL where nothing is said. */
@@ -90,7 +94,7 @@ struct srv_session {
     int priority;      /* asked for by the client; -1: not */
     char *memory_text; /* asked for by the client; NULL: nothing */
     double granted_pct;
-    uint32_t granted_multiprocessors; /* what that comes to on the device */
+    uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
     int granted_priority;
 
     struct tp_session shared;
@@ -103,16 +107,19 @@ struct srv_session {
 
     struct srv_account account;
     struct srv_charge count;
-    struct srv_heap heaps[2]; /* device, host */
-    struct gm_list names;     /* for memory objects */
+    struct srv_area areas[2]; /* device, host */
+    struct srv_heap heaps[TP_DEVICES], host;
+    uint32_t devices_used;      /* bit for each that the executor knows it to use */
+    uint32_t peers[TP_DEVICES]; /* of each device's memory: bit for each that may touch it, too */
+    struct gm_list names;       /* for memory objects */
     uint32_t next_name;
     struct gm_list reserved;    /* ranges */
     struct gm_list attachments; /* objects that are mapped */
     struct gm_list modules;
     uint32_t next_module;
     struct gm_list contexts;
-    struct srv_charge arrays; /* device memory that the device's own objects may take */
-    bool arrays_asked;        /* the executor is being told another amount */
+    struct srv_charge arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
+    bool arrays_asked;                    /* the executor is being told another amount */
 
     unsigned pending; /* requests of the client not yet answered */
     unsigned asks;    /* requests to the executor not yet answered */
@@ -123,7 +130,7 @@ struct srv_session {
 struct srv_limits {
     double share_pct;
     int priority;
-    uint64_t memory; /* of each client; UINT64_MAX: none */
+    uint64_t memory[TP_DEVICES]; /* of each client on each device; UINT64_MAX: none */
     char memory_text[4097];
 };
 
@@ -153,11 +160,11 @@ struct srv_server {
     unsigned users_count;
     unsigned contexts_count;
     uint32_t next_session;
-    struct wire_device device; /* once the executor is ready; strings and bytes are in device_packet */
-    bool device_known;
-    bool memory_apart; /* of the device: srv_keeper_cuda has its memory */
+    struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in device_packet */
+    uint32_t devices_count;                 /* 0: not known yet */
+    bool memory_apart;                      /* of the devices: srv_keeper_cuda has their memory */
     bool announced;
-    uint8_t device_packet[4096];
+    uint8_t device_packet[24576];
     uint8_t out[WIRE_PACKET_MAX]; /* for one packet being encoded */
 };
 
@@ -181,6 +188,8 @@ void srv_server_check_end(struct srv_server *s);
 void srv_server_watch(struct srv_server *s);
 /* Lets go of all sessions and ends. */
 void srv_server_stop(struct srv_server *s, bool force);
+/* Reads the memory limits again, for the devices that are known. */
+void srv_server_limit_memory(struct srv_server *s);
 /* Clears an encoder on the server's packet buffer. */
 struct wire_enc srv_encoder(struct srv_server *s);
 
@@ -189,8 +198,8 @@ struct wire_enc srv_encoder(struct srv_server *s);
 extern const struct srv_peer_ops srv_link_ops;
 void srv_link_ready(struct srv_server *s);
 void srv_link_failed(struct srv_server *s, int result, const char *reason);
-/* `context` 0: the process; state: enum wire_client_state. */
-void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t state);
+/* `context` 0: the process, which is on no device; state: enum wire_client_state. */
+void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state);
 void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
 
 /* --- session.c --------------------------------------------------------------------------------------------------- */
@@ -218,6 +227,11 @@ void srv_session_replay(struct srv_session *c);
 /* Work in flight on some stream: an executor that dies takes it along. */
 bool srv_session_is_busy(const struct srv_session *c);
 
+/* The heap of a device or the host's; NULL: there is no such device. */
+struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device);
+/* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
+struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
+
 /* --- handlers of requests, in the file of their subject: NULL, or why the client is to be dropped --------------------- */
 
 const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p);
@@ -237,11 +251,14 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_peer_access(struct srv_session *c, struct tp_packet *p);
 
 /* --- context.c ------------------------------------------------------------------------------------------------------- */
 
 /* Closes those that the client left open. */
 void srv_contexts_end(struct srv_session *c);
+/* Tells a new executor which devices the client uses, and which are peers. */
+void srv_devices_replay(struct srv_session *c);
 
 /* --- array.c ----------------------------------------------------------------------------------------------------------- */
 

@@ -47,11 +47,13 @@ void srv_session_status(struct srv_session *c, uint64_t serial, int result)
 static uint64_t window_size_for(const struct srv_server *s, const struct srv_session *c)
 {
     uint64_t left = srv_account_left(&c->account, SRV_WINDOW_BYTES);
-    uint64_t device = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
+    uint64_t device = 0;
+    for (uint32_t d = 0; d < s->devices_count; d++)
+        device += GM_MIN(c->account.limit[srv_device_bytes(d)], s->devices[d].memory_total);
     uint64_t size = SRV_WINDOW_MIN;
-    /* Each area several times what may be allocated, so that holes do not matter and programs can reserve ranges as
-     * large as the device; but never more than a part of the addresses left to its user, so that there are always some for
-     * the next client. */
+    /* Each area several times what may be allocated on all devices, so that holes do not matter and programs can reserve
+     * ranges as large as the devices; but never more than a part of the addresses left to its user, so that there are
+     * always some for the next client. */
     while (size / 16 < device && size * 2 <= left / SRV_WINDOWS_SHARE)
         size *= 2;
     return size;
@@ -132,8 +134,9 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->server = s;
     c->id = ++s->next_session;
     c->shared_fd = -1;
-    c->heaps[0].fd = -1;
-    c->heaps[1].fd = -1;
+    c->areas[0].fd = -1;
+    c->areas[1].fd = -1;
+    c->devices_used = 1; /* which is everybody's */
     c->phase = SRV_OPENING;
     gm_list_init(&c->names);
     gm_list_init(&c->reserved);
@@ -146,7 +149,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     c->account.limit[SRV_MODULES] = SRV_MODULES_MAX;
     c->account.limit[SRV_IMAGE_BYTES] = SRV_IMAGE_BYTES_MAX;
     c->account.limit[SRV_CONTEXTS] = SRV_CONTEXTS_MAX;
-    c->arrays = (struct srv_charge) { &c->account, SRV_DEVICE_BYTES, 0 };
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        c->arrays[d] = (struct srv_charge) { &c->account, srv_device_bytes(d), 0 };
     c->account.limit[SRV_OBJECTS] = SRV_OBJECTS_MAX;
     c->account.limit[SRV_NAMES] = SRV_NAMES_MAX;
     read_client(c, client);
@@ -168,8 +172,8 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
         return;
     }
     srv_say(s, "Client {PID: %u, Context ID: 0} connected", c->pid);
-    srv_link_client_state(c, 0, WIRE_CLIENT_STATE_CONNECTED);
-    if (s->device_known && s->executor.state == SRV_EXECUTOR_READY)
+    srv_link_client_state(c, 0, 0, WIRE_CLIENT_STATE_CONNECTED);
+    if (s->devices_count && s->executor.state == SRV_EXECUTOR_READY)
         srv_session_offer(c);
 }
 
@@ -179,24 +183,36 @@ static void set_limits(struct srv_session *c)
     const struct srv_server *s = c->server;
     c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
     c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
-    uint64_t asked = srv_limits_memory(c->memory_text, 0, s->device.uuid.data);
-    c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(s->limits.memory, asked);
-    if (c->window_size)
-        c->account.limit[SRV_DEVICE_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], c->window_size / 2);
-    c->account.limit[SRV_IMPORTED_BYTES] = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], s->device.memory_total);
-    c->granted_multiprocessors = srv_limits_multiprocessors(&s->device, c->granted_pct);
+    for (uint32_t d = 0; d < s->devices_count; d++) {
+        uint64_t limit = GM_MIN(s->limits.memory[d], srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
+        if (c->window_size)
+            limit = GM_MIN(limit, c->window_size / 2);
+        c->account.limit[srv_device_bytes(d)] = limit;
+        c->account.limit[srv_imported_bytes(d)] = GM_MIN(limit, s->devices[d].memory_total);
+        c->granted_multiprocessors[d] = srv_limits_multiprocessors(&s->devices[d], c->granted_pct);
+    }
     if (!c->shared.control)
         return;
     atomic_store_explicit(&c->shared.control->share_permille, (uint32_t)(c->granted_pct * 10 + 0.5),
                           memory_order_relaxed);
-    atomic_store_explicit(&c->shared.control->multiprocessors, c->granted_multiprocessors, memory_order_relaxed);
+    for (uint32_t d = 0; d < s->devices_count; d++)
+        atomic_store_explicit(&c->shared.control->multiprocessors[d], c->granted_multiprocessors[d],
+                              memory_order_relaxed);
 }
 
-static int make_area(struct srv_heap *h, struct srv_session *c, const char *name, uint64_t base,
-                     enum srv_quantity quantity, const struct srv_keeper_ops *keeper)
+struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device)
 {
-    h->fd = tp_memfd_create(name, c->window_size / 2);
-    return h->fd < 0 ? h->fd : srv_heap_init(h, c, base, c->window_size / 2, quantity, keeper);
+    if (host)
+        return device == 0 ? &c->host : NULL;
+    return device < c->server->devices_count ? &c->heaps[device] : NULL;
+}
+
+struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address)
+{
+    struct srv_allocation *a = srv_memory_find(&c->host, address);
+    for (uint32_t d = 0; d < c->server->devices_count && !a; d++)
+        a = srv_memory_find(&c->heaps[d], address);
+    return a;
 }
 
 /* Session memory, window, areas. 0 or -errno. */
@@ -208,12 +224,17 @@ static int make_memory(struct srv_session *c)
     int r = c->shared_fd < 0 ? c->shared_fd : tp_session_attach(&c->shared, c->shared_fd, TP_SESSION_SIZE);
     if (r == 0)
         r = take_window(c);
+    const struct srv_keeper_ops *device = c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd;
+    const struct srv_keeper_ops *host = c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd;
+    uint64_t half = c->window_size / 2;
     if (r == 0)
-        r = make_area(&c->heaps[0], c, "gmux-device", c->window_base, SRV_DEVICE_BYTES,
-                      c->server->memory_apart ? &srv_keeper_cuda : &srv_keeper_memfd);
+        r = srv_area_init(&c->areas[0], "gmux-device", c->window_base, half, device->page);
     if (r == 0)
-        r = make_area(&c->heaps[1], c, "gmux-host", c->window_base + c->window_size / 2, SRV_HOST_BYTES,
-                      c->server->memory_apart ? &srv_keeper_pinned : &srv_keeper_memfd);
+        r = srv_area_init(&c->areas[1], "gmux-host", c->window_base + half, half, host->page);
+    for (uint32_t d = 0; d < c->server->devices_count && r == 0; d++)
+        r = srv_heap_init(&c->heaps[d], c, &c->areas[0], d, srv_device_bytes(d), device);
+    if (r == 0)
+        r = srv_heap_init(&c->host, c, &c->areas[1], 0, SRV_HOST_BYTES, host);
     if (r == 0)
         set_limits(c);
     return r;
@@ -223,28 +244,32 @@ static void send_offer(struct srv_session *c)
 {
     struct srv_server *s = c->server;
     struct wire_enc list;
-    struct wire_device d = s->device;
-    uint8_t encoded[4096];
+    uint8_t encoded[sizeof(s->device_packet)];
+    uint64_t memory = 0;
 
-    d.multiprocessors_granted = c->granted_multiprocessors;
-    if (c->granted_priority)
-        d.priorities = d.priorities_low;
     wire_enc_init(&list, encoded, sizeof(encoded));
-    wire_put_device(&list, &d);
+    for (uint32_t i = 0; i < s->devices_count; i++) {
+        struct wire_device d = s->devices[i];
+        d.multiprocessors_granted = c->granted_multiprocessors[i];
+        if (c->granted_priority)
+            d.priorities = d.priorities_low;
+        wire_put_device(&list, &d);
+        memory += GM_MIN(c->account.limit[srv_device_bytes(i)], d.memory_total);
+    }
     const struct wire_session_open m = {
         .version = WIRE_VERSION,
         .features = s->memory_apart ? WIRE_FEATURE_MEMORY_APART : 0,
         .window_base = c->window_base,
         .window_size = c->window_size,
         .session_size = TP_SESSION_SIZE,
-        .memory_limit = GM_MIN(c->account.limit[SRV_DEVICE_BYTES], d.memory_total),
+        .memory_limit = memory,
         .share_pct = c->granted_pct,
         .server_pid = (uint32_t)getpid(),
         .driver_version = SRV_CUDA_VERSION,
-        .device_count = 1,
+        .device_count = s->devices_count,
         .devices = { encoded, (uint32_t)list.size },
     };
-    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     struct wire_enc e = srv_encoder(s);
     wire_pack_session_open(&e, 0, &m);
     srv_peer_send(&c->peer, &e, fds, GM_ARRAY_LEN(fds));
@@ -272,9 +297,9 @@ static const char *on_window_busy(struct srv_session *c, struct tp_packet *p)
         return "a complaint about a window that it was not offered";
     int r = take_window(c); /* keeps the others, so as not to be offered them again */
     if (r == 0)
-        r = srv_heap_move(&c->heaps[0], c->window_base);
+        r = srv_area_move(&c->areas[0], c->window_base);
     if (r == 0)
-        r = srv_heap_move(&c->heaps[1], c->window_base + c->window_size / 2);
+        r = srv_area_move(&c->areas[1], c->window_base + c->window_size / 2);
     if (r < 0)
         srv_session_refuse(c, GM_CUDA_OUT_OF_MEMORY, "no free range of addresses");
     else
@@ -307,6 +332,11 @@ static void on_client_added(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
+static struct wire_bytes encode_multiprocessors(const struct srv_session *c)
+{
+    return (struct wire_bytes) { c->granted_multiprocessors, sizeof(c->granted_multiprocessors) };
+}
+
 /* A packet with everything a new executor has to know of the client itself. */
 static struct wire_enc encode_client(struct srv_session *c, bool resumed)
 {
@@ -319,7 +349,7 @@ static struct wire_enc encode_client(struct srv_session *c, bool resumed)
         .window_size = c->window_size,
         .session_size = TP_SESSION_SIZE,
         .share_pct = c->granted_pct,
-        .multiprocessors = c->granted_multiprocessors,
+        .multiprocessors = encode_multiprocessors(c),
         .priority = c->granted_priority,
         .resumed = resumed,
     };
@@ -336,7 +366,7 @@ static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
     c->phase = SRV_ATTACHING;
     c->in_executor = true;
     free_windows(c, 1); /* those it could not use */
-    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     struct wire_enc e = encode_client(c, false);
     srv_executor_ask(&c->server->executor, c, &e, fds, GM_ARRAY_LEN(fds), on_client_added, op);
     return NULL;
@@ -347,8 +377,7 @@ static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
 static struct wire_enc encode_set(struct srv_session *c)
 {
     struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_client_set m = { c->id, c->granted_pct, c->granted_multiprocessors,
-                                              c->granted_priority };
+    const struct wire_engine_client_set m = { c->id, c->granted_pct, encode_multiprocessors(c), c->granted_priority };
     wire_pack_engine_client_set(&e, 0, &m);
     return e;
 }
@@ -375,11 +404,13 @@ void srv_session_replay(struct srv_session *c)
     if (!c->in_executor || c->phase != SRV_ATTACHED)
         return; /* one being attached asks by itself */
     atomic_fetch_add_explicit(&c->shared.control->generation, 1, memory_order_release);
-    const int fds[] = { c->shared_fd, c->heaps[0].fd, c->heaps[1].fd };
+    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     struct wire_enc e = encode_client(c, true);
     srv_executor_repeat(x, c, &e, fds, GM_ARRAY_LEN(fds));
-    srv_heap_replay(&c->heaps[0]);
-    srv_heap_replay(&c->heaps[1]);
+    srv_devices_replay(c);
+    for (uint32_t d = 0; d < c->server->devices_count; d++)
+        srv_heap_replay(&c->heaps[d]);
+    srv_heap_replay(&c->host);
     srv_attachments_replay(c);
     srv_arrays_replay(c);
     srv_modules_replay(c);
@@ -456,7 +487,7 @@ void srv_session_drop(struct srv_session *c)
     srv_peer_close(&c->peer);
     srv_contexts_end(c);
     srv_say(c->server, "Client process %u disconnected", c->pid);
-    srv_link_client_state(c, 0, WIRE_CLIENT_STATE_EXITED);
+    srv_link_client_state(c, 0, 0, WIRE_CLIENT_STATE_EXITED);
     remove_from_executor(c);
 }
 
@@ -467,15 +498,17 @@ static void session_destroy(struct srv_session *c)
     srv_attachments_end(c);
     srv_objects_orphan(c);
     srv_objects_end(c);
-    srv_heap_finish(&c->heaps[0]);
-    srv_heap_finish(&c->heaps[1]);
+    for (uint32_t d = 0; d < TP_DEVICES; d++) {
+        srv_heap_finish(&c->heaps[d]);
+        srv_charge_release(&c->arrays[d]);
+    }
+    srv_heap_finish(&c->host);
+    srv_area_finish(&c->areas[0]);
+    srv_area_finish(&c->areas[1]);
     srv_contexts_end(c);
-    srv_charge_release(&c->arrays);
     free_windows(c, 0);
     tp_session_detach(&c->shared);
     gm_close(c->shared_fd);
-    gm_close(c->heaps[0].fd);
-    gm_close(c->heaps[1].fd);
     srv_charge_release(&c->count);
     srv_account_check_clear(&c->account);
     srv_user_put(c->user);
@@ -506,6 +539,7 @@ static const struct request_rule {
     [WIRE_SESSION_READY] = { IN(SRV_OFFERED), false, on_session_ready },
     [WIRE_CONTEXT_OPEN] = { OPEN, false, srv_on_context_open },
     [WIRE_CONTEXT_CLOSE] = { OPEN, false, srv_on_context_close },
+    [WIRE_PEER_ACCESS] = { OPEN, true, srv_on_peer_access },
     [WIRE_MEMORY_ALLOC] = { OPEN, true, srv_on_memory_alloc },
     [WIRE_MEMORY_FREE] = { OPEN, false, srv_on_memory_free },
     [WIRE_MEMORY_INFO] = { OPEN, true, srv_on_memory_info },

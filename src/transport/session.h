@@ -1,5 +1,5 @@
 /*
- * Session memory: one sealed memfd per client and device, made by the server, mapped by client and executor.
+ * Session memory: one sealed memfd per client, made by the server, mapped by client and executor.
  *
  *   0            struct tp_session_header   facts, written by the server before anybody else sees the memory
  *   4096         struct tp_session_control  flags and words that move
@@ -16,7 +16,7 @@
  * Streams and completion. The client numbers the operations of each stream 1, 2, 3 .. (struct wire_record.seq). The
  * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
  * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued. A
- * number used again after `retire` goes on counting where it stood, so that completion words only grow and an old
+ * number used again after `retire`, on the same device, goes on counting where it stood, so that completion words only grow and an old
  * (stream, seq) pair stays answerable: whoever waits for a stream that is not there waits for something already done.
  *
  * A client with a sticky error has no thread reading its ring any more. All its streams then stand at TP_SEQ_FAILED, so
@@ -31,7 +31,8 @@
 #include "transport/ring.h"
 
 #define TP_SESSION_MAGIC   0x78756d67u /* "gmux" */
-#define TP_SESSION_VERSION 2u
+#define TP_SESSION_VERSION 3u
+#define TP_DEVICES         16u /* of one server, at most */
 #define TP_STREAMS         1024u
 #define TP_EVENTS          65536u
 #define TP_RING_BYTES      (1u << 20)
@@ -71,7 +72,7 @@ struct tp_session_control {
     _Atomic uint32_t generation;                      /* executors so far; changes when one is replaced */
     _Atomic uint64_t fault_address;                   /* of the error, 0 = not known */
     _Atomic uint32_t share_permille;                  /* granted share, live */
-    _Atomic uint32_t multiprocessors;                 /* what it comes to, live; 0: not said */
+    _Atomic uint32_t multiprocessors[TP_DEVICES];     /* what it comes to on each device, live; 0: not said */
     struct tp_word arrivals GM_ALIGNED(GM_CACHELINE); /* counts gates reached: client's host-function thread waits */
     struct tp_word replied GM_ALIGNED(GM_CACHELINE);  /* number of the last call that is answered; executor writes */
     struct tp_ring_shared ring;
@@ -88,8 +89,8 @@ struct tp_stream_slot {
     _Atomic uint64_t arrived;  /* seq of the gate that the stream stands at or last passed; device writes */
     /* client writes */
     _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
-    _Atomic int32_t priority;                       /* read when the first record of the stream arrives */
-    uint32_t reserved;
+    _Atomic int32_t priority;                       /* read when the first record of the stream arrives .. */
+    _Atomic uint32_t device;                        /* .. as is this, which holds for all streams of the number */
 };
 _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
 

@@ -35,7 +35,7 @@ static const struct {
     { WIRE_CONTEXT_CLOSE, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MEMORY_ALLOC, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's kind is none */
     { WIRE_MEMORY_FREE, 1 << ATTACHED | 1 << FAILED, true },
-    { WIRE_MEMORY_INFO, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_MEMORY_INFO, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's device is none */
     { WIRE_MODULE_LOAD, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's image is none */
     { WIRE_MODULE_UNLOAD, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_OBJECT_CREATE, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's kind is none */
@@ -48,7 +48,8 @@ static const struct {
     { WIRE_OBJECT_UNMAP, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MEMORY_SHARE, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_MEMORY_OPEN, 1 << ATTACHED | 1 << FAILED, true },
-    { WIRE_ARRAY_MEMORY, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_ARRAY_MEMORY, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's device is none */
+    { WIRE_PEER_ACCESS, 1 << ATTACHED | 1 << FAILED, false },  /* here, too */
 };
 
 /* The neighbour works, whatever happened. */

@@ -40,7 +40,7 @@ CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t l
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-int cuda_array_memory(struct dev_client *c, uint64_t bytes)
+int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes)
 {
     pthread_mutex_lock(&c->arrays_lock);
     bool ok = bytes >= c->arrays_bytes;

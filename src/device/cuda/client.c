@@ -103,7 +103,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     if (r == CUDA_SUCCESS)
         r = register_session(c);
     if (r == CUDA_SUCCESS)
-        r = cuda_place_set(c, config->multiprocessors, config->priority);
+        r = cuda_place_set(c, config->multiprocessors[0], config->priority);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no room for a client: error %d", (int)r);
         cuda_client_destroy(c);
@@ -114,12 +114,12 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     return GM_CUDA_SUCCESS;
 }
 
-void cuda_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
+void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority)
 {
     cuda_enter(c->dev);
-    CUresult r = cuda_place_set(c, multiprocessors, priority);
+    CUresult r = cuda_place_set(c, multiprocessors[0], priority);
     if (r != CUDA_SUCCESS)
-        gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors,
+        gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[0],
                  (int)r);
 }
 
@@ -213,8 +213,10 @@ static CUresult map_handle(struct dev_client *c, uint64_t address, uint64_t size
 }
 
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                       uint32_t access)
+                       uint32_t device, uint32_t access)
 {
+    if (access == 0)
+        access = WIRE_MEMORY_ACCESS_WRITE;
     cuda_enter(c->dev);
     if (in_half(c, c->base + c->half, address, size))
         return find_range(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);

@@ -182,7 +182,12 @@ static void cuda_close(struct dev *d)
 {
 }
 
-static const struct dev_info *cuda_info(struct dev *d)
+static uint32_t cuda_count(struct dev *d)
+{
+    return 1;
+}
+
+static const struct dev_info *cuda_info(struct dev *d, uint32_t device)
 {
     return &d->info;
 }
@@ -192,6 +197,7 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .name = "cuda",
     .open = cuda_open,
     .close = cuda_close,
+    .count = cuda_count,
     .info = cuda_info,
     .client_create = cuda_client_create,
     .client_set_share = cuda_client_set_share,

@@ -9,8 +9,8 @@
 #include "device/cuda/state.h"
 #include "device/modinfo.h"
 
-int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                     struct dev_module_info *info)
+int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                     struct dev_module **out, struct dev_module_info *info)
 {
     struct dev_module *m = calloc(1, sizeof(*m));
     struct dev_modinfo found;

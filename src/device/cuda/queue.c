@@ -233,7 +233,7 @@ void cuda_queue_drop(struct dev_queue *q)
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
 
-int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out)
 {
     struct dev_queue *q = calloc(1, sizeof(*q));
     if (!q)

@@ -212,12 +212,12 @@ GM_MUST_CHECK int cuda_watch_start(struct dev *d);
 
 /* --- client.c */
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
-void cuda_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority);
+void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
 void cuda_client_stop(struct dev_client *c);
 void cuda_client_destroy(struct dev_client *c);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                       uint32_t access);
+                       uint32_t device, uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* --- green.c: see there */
@@ -237,8 +237,8 @@ void cuda_stream_settle(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
 
 /* --- module.c */
-int cuda_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                     struct dev_module_info *info);
+int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                     struct dev_module **out, struct dev_module_info *info);
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void cuda_module_unload(struct dev_module *m);
 
@@ -258,7 +258,7 @@ void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t byte
 bool cuda_attributes_take(CUlaunchAttribute *out, const void *bytes, size_t size);
 
 /* --- array.c, texture.c: the client's thread, but for the limit. CUresult */
-int cuda_array_memory(struct dev_client *c, uint64_t bytes);
+int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes);
 int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
@@ -284,7 +284,7 @@ int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */
-int cuda_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out);
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */
 void cuda_queue_drop(struct dev_queue *q);

@@ -14,7 +14,8 @@
 #include "device/queue.h"
 
 struct dev {
-    struct dev_info info;
+    uint32_t count;
+    struct dev_info info[DEV_DEVICES];
     struct dev_events events;
 };
 
@@ -39,8 +40,11 @@ static int null_open(struct dev **out, const struct dev_events *events)
     if (!d)
         return GM_CUDA_OUT_OF_MEMORY;
     dev_guard_install();
-    dev_info_describe(&d->info, "gmux null device", dev_worker_count());
-    d->info.completes_always = true;
+    d->count = dev_device_count();
+    for (uint32_t i = 0; i < d->count; i++) {
+        dev_info_describe(&d->info[i], "gmux null device", dev_worker_count(), i, d->count);
+        d->info[i].completes_always = true;
+    }
     d->events = *events;
     *out = d;
     return GM_CUDA_SUCCESS;
@@ -51,9 +55,14 @@ static void null_close(struct dev *d)
     free(d);
 }
 
-static const struct dev_info *null_info(struct dev *d)
+static uint32_t null_count(struct dev *d)
 {
-    return &d->info;
+    return d->count;
+}
+
+static const struct dev_info *null_info(struct dev *d, uint32_t device)
+{
+    return &d->info[device];
 }
 
 static int null_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
@@ -73,7 +82,8 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void null_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
+static void null_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
+                                  int priority)
 {
     /* Nothing is computed, so there is nothing to share. */
 }
@@ -109,9 +119,9 @@ static int null_memory_map(struct dev_client *c, uint64_t address, uint64_t size
 }
 
 static int null_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                              uint32_t access)
+                              uint32_t device, uint32_t access)
 {
-    return dev_window_attach(&c->window, address, size, fd, offset, access == WIRE_MEMORY_ACCESS_WRITE) == 0
+    return dev_window_attach(&c->window, address, size, fd, offset, dev_access_writes(access)) == 0
                ? GM_CUDA_SUCCESS
                : GM_CUDA_OUT_OF_MEMORY;
 }
@@ -121,7 +131,7 @@ static void null_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
     dev_window_unmap(&c->window, address, size);
 }
 
-static int null_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind,
+static int null_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                             struct dev_module **out, struct dev_module_info *info)
 {
     *out = NULL;
@@ -149,7 +159,8 @@ static int null_module_place(struct dev_module *m, uint64_t globals_address, boo
     return GM_CUDA_SUCCESS; /* fresh memory is zero, and no kernel reads it */
 }
 
-static int null_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
+static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority,
+                             struct dev_queue **out)
 {
     return dev_queue_open(&c->work, stream, priority, out);
 }
@@ -170,6 +181,7 @@ const struct dev_ops dev_null_ops = {
     .name = "null",
     .open = null_open,
     .close = null_close,
+    .count = null_count,
     .info = null_info,
     .client_create = null_client_create,
     .client_set_share = null_client_set_share,

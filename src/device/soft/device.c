@@ -1,5 +1,6 @@
 /*
- * The software device: kernels given as PTX run on the host's processors. This file is its table of functions and the
+ * The software devices: kernels given as PTX run on the host's processors. Several (GMUX_SOFT_DEVICES) are one in all but
+ * what they say of themselves: they share the worker threads, and each can touch the memory of all. This file is its table of functions and the
  * life of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs blocks.
  */
 #include <stdlib.h>
@@ -48,8 +49,11 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     const struct soft_sched_config config = { .workers = dev_worker_count(), .block_timeout_ns = block_timeout_ns() };
     dev_guard_install();
-    dev_info_describe(&d->info, "gmux soft device", config.workers);
-    d->info.completes_always = true;
+    d->count = dev_device_count();
+    for (uint32_t i = 0; i < d->count; i++) {
+        dev_info_describe(&d->info[i], "gmux soft device", config.workers, i, d->count);
+        d->info[i].completes_always = true;
+    }
     d->events = *events;
     if (soft_sched_create(&d->sched, &config) < 0) {
         soft_close(d);
@@ -62,9 +66,14 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     return GM_CUDA_SUCCESS;
 }
 
-static const struct dev_info *soft_info(struct dev *d)
+static uint32_t soft_count(struct dev *d)
 {
-    return &d->info;
+    return d->count;
+}
+
+static const struct dev_info *soft_info(struct dev *d, uint32_t device)
+{
+    return &d->info[device];
 }
 
 /* --- clients --------------------------------------------------------------------------------------------------- */
@@ -93,7 +102,8 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     return GM_CUDA_SUCCESS;
 }
 
-static void soft_client_set_share(struct dev_client *c, double share_pct, uint32_t multiprocessors, int priority)
+static void soft_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors,
+                                  int priority)
 {
     soft_account_set(c->dev->sched, &c->account, share_pct, priority);
 }
@@ -131,9 +141,9 @@ static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size
 }
 
 static int soft_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
-                              uint32_t access)
+                              uint32_t device, uint32_t access)
 {
-    return dev_window_attach(&c->window, address, size, fd, offset, access == WIRE_MEMORY_ACCESS_WRITE) == 0
+    return dev_window_attach(&c->window, address, size, fd, offset, dev_access_writes(access)) == 0
                ? GM_CUDA_SUCCESS
                : GM_CUDA_OUT_OF_MEMORY;
 }
@@ -145,7 +155,8 @@ static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
 
 /* --- queues ---------------------------------------------------------------------------------------------------- */
 
-static int soft_queue_create(struct dev_client *c, uint32_t stream, int priority, struct dev_queue **out)
+static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority,
+                             struct dev_queue **out)
 {
     return dev_queue_open(&c->work, stream, priority, out);
 }
@@ -154,6 +165,7 @@ const struct dev_ops gmux_device = {
     .name = "soft",
     .open = soft_open,
     .close = soft_close,
+    .count = soft_count,
     .info = soft_info,
     .client_create = soft_client_create,
     .client_set_share = soft_client_set_share,

@@ -53,8 +53,8 @@ void soft_module_ref(struct dev_module *m);
 void soft_module_unref(struct dev_module *m);
 
 /* module.c: the module part of struct dev_ops. */
-int soft_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                     struct dev_module_info *info);
+int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                     struct dev_module **out, struct dev_module_info *info);
 int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void soft_module_unload(struct dev_module *m);
 

@@ -188,8 +188,8 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     return GM_CUDA_SUCCESS;
 }
 
-int soft_module_load(struct dev_client *c, const void *image, size_t size, uint32_t kind, struct dev_module **out,
-                     struct dev_module_info *info)
+int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                     struct dev_module **out, struct dev_module_info *info)
 {
     struct dev_modinfo collected;
     struct dev_module *m = NULL;

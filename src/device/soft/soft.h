@@ -14,7 +14,8 @@ struct soft_compiler;
 struct soft_kernel;
 
 struct dev {
-    struct dev_info info;
+    uint32_t count;
+    struct dev_info info[DEV_DEVICES];
     struct dev_events events;
     struct soft_sched *sched;
     struct soft_compiler *compiler; /* NULL: interpreter only */

@@ -32,7 +32,7 @@ TestSuite(modules, .init = begin, .fini = end, .timeout = 60);
 static struct dev_module *load(struct rig_client *c, const void *image, size_t size, struct dev_module_info *info)
 {
     struct dev_module *m;
-    int r = rig.ops->module_load(c->client, image, size, WIRE_IMAGE_KIND_PTX, &m, info);
+    int r = rig.ops->module_load(c->client, 0, image, size, WIRE_IMAGE_KIND_PTX, &m, info);
     cr_assert_eq(r, 0, "%d: %s", r, info->log ? info->log : "");
     cr_assert_eq(rig.ops->module_place(m, c->base, true), 0);
     return m;
@@ -138,7 +138,7 @@ Test(modules, globals_are_placed_and_initialised)
 
     /* A replaced executor loads the module again and finds memory as the program left it. */
     struct dev_module *again;
-    cr_assert_eq(rig.ops->module_load(c->client, globals, sizeof(globals), WIRE_IMAGE_KIND_PTX, &again, &info), 0);
+    cr_assert_eq(rig.ops->module_load(c->client, 0, globals, sizeof(globals), WIRE_IMAGE_KIND_PTX, &again, &info), 0);
     cr_assert_eq(rig.ops->module_place(again, c->base, false), 0);
     cr_assert_eq(*at, 42);
     run(c, again, 1, 1, NULL, 0);
@@ -172,7 +172,7 @@ static void refused(struct rig_client *c, const void *image, size_t size, uint32
 {
     struct dev_module *m;
     struct dev_module_info info;
-    cr_assert_eq(rig.ops->module_load(c->client, image, size, kind, &m, &info), result);
+    cr_assert_eq(rig.ops->module_load(c->client, 0, image, size, kind, &m, &info), result);
     cr_assert_null(m);
     cr_assert_not_null(info.log);
     cr_assert(strstr(info.log, part), "%s", info.log);

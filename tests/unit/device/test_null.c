@@ -20,14 +20,14 @@ TestSuite(null, .init = begin, .fini = end, .timeout = 30);
 
 Test(null, says_what_it_is)
 {
-    const struct dev_info *info = rig.ops->info(rig.dev);
+    const struct dev_info *info = rig.ops->info(rig.dev, 0);
     cr_assert_str_eq(info->name, "gmux null device");
     cr_assert_eq(info->attributes[16], (int)info->multiprocessors);
     cr_assert_eq(info->attributes[10], 32);
     cr_assert_geq(info->memory_total, 64 * MIB);
     struct dev *again;
     cr_assert_eq(rig.ops->open(&again, &rig.events), 0);
-    cr_assert_arr_eq(rig.ops->info(again)->uuid, info->uuid, 16);
+    cr_assert_arr_eq(rig.ops->info(again, 0)->uuid, info->uuid, 16);
     rig.ops->close(again);
 }
 
@@ -229,7 +229,7 @@ Test(null, modules)
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, 4096);
     struct dev_module *m;
     struct dev_module_info info;
-    cr_assert_eq(rig.ops->module_load(c->client, text, sizeof(text), WIRE_IMAGE_KIND_PTX, &m, &info), 0);
+    cr_assert_eq(rig.ops->module_load(c->client, 0, text, sizeof(text), WIRE_IMAGE_KIND_PTX, &m, &info), 0);
     struct wire_dec d, list;
     struct wire_module_info mi;
     struct wire_function_info f;
@@ -278,7 +278,7 @@ Test(null, module_text_cut_anywhere)
         struct dev_module_info info;
         char *cut = malloc(n + 1); /* exact size for the address sanitizer */
         memcpy(cut, text, n);
-        if (rig.ops->module_load(c->client, cut, n, WIRE_IMAGE_KIND_PTX, &m, &info) == 0)
+        if (rig.ops->module_load(c->client, 0, cut, n, WIRE_IMAGE_KIND_PTX, &m, &info) == 0)
             rig.ops->module_unload(m);
         else
             free(info.log);

@@ -43,7 +43,7 @@ static struct dev_module *load(struct rig_client *c, const char *name)
     GM_AUTO_FREE char *text = malloc(MIB);
     cr_assert_not_null(f, "%s", path);
     size_t size = fread(text, 1, MIB, f);
-    cr_assert_eq(rig.ops->module_load(c->client, text, size, WIRE_IMAGE_KIND_PTX, &m, &info), 0);
+    cr_assert_eq(rig.ops->module_load(c->client, 0, text, size, WIRE_IMAGE_KIND_PTX, &m, &info), 0);
     cr_assert_eq(rig.ops->module_place(m, c->base, true), 0);
     return m;
 }
