@@ -110,6 +110,7 @@ static void seen_by_all(void)
         ASK_OK(peers[i], .op = PEER_POOL_END);
         OK(cuMemsetD8(small, 11, 5000));
         OK(cuMemsetD8(large, 22, 3 * MIB));
+        OK(cuCtxSynchronize()); /* before the next one looks */
     }
     EQ(byte_at(other), 33);
     OK(cuMemFree(small));
