@@ -247,8 +247,8 @@ int rt_request_module_unload(struct rt_session *s, uint32_t module)
 /* --- memory objects ----------------------------------------------------------------------------------------------- */
 
 /* Waits for object_made. */
-static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t serial, int send_fd, uint32_t *object,
-                           uint64_t *size, uint32_t *device, int *fd)
+static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t serial, int send_fd,
+                           struct rt_made *out)
 {
     struct wire_object_made answer = { 0 };
     int r = exchange(s, e, serial, WIRE_OBJECT_MADE, send_fd);
@@ -256,20 +256,19 @@ static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t se
         wire_get_object_made(&s->packet->body, &answer);
         r = answer.result;
     }
-    *object = answer.object;
-    if (size)
-        *size = answer.size;
-    if (device)
-        *device = answer.device;
-    if (fd)
-        *fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1;
+    *out = (struct rt_made) { .object = answer.object,
+                              .size = answer.size,
+                              .device = rt_device_by_index(s, answer.device),
+                              .compressible = answer.compressible != 0,
+                              .fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1 };
     return end(s, r);
 }
 
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, uint32_t *object,
-                             int *fd)
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
+                             struct rt_made *out)
 {
     struct wire_enc e;
+    *out = (struct rt_made) { .fd = -1 };
     begin(s, &e);
     int r = settle_frees(s);
     if (r)
@@ -277,8 +276,10 @@ int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind,
     wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
     uint64_t serial = ++s->serial;
     wire_pack_object_create(
-        &e, serial, &(struct wire_object_create) { .size = size, .kind = kind, .device = index_of(s, kind, device) });
-    return end_with_object(s, &e, serial, -1, object, NULL, NULL, fd);
+        &e, serial,
+        &(struct wire_object_create) {
+            .size = size, .kind = kind, .device = index_of(s, kind, device), .compressible = compressible });
+    return end_with_object(s, &e, serial, -1, out);
 }
 
 int rt_request_object_release(struct rt_session *s, uint32_t object)
@@ -305,20 +306,16 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
     return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
 }
 
-int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size, int *device)
+int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out)
 {
     struct wire_enc e;
-    uint32_t index;
     begin(s, &e);
     uint64_t serial = ++s->serial;
     wire_pack_object_import(&e, serial, &(struct wire_object_import) { 0 });
-    int r = end_with_object(s, &e, serial, fd, object, size, &index, NULL);
-    if (r)
+    int r = end_with_object(s, &e, serial, fd, out);
+    if (r || out->device >= 0)
         return r;
-    *device = rt_device_by_index(s, index);
-    if (*device >= 0)
-        return CUDA_SUCCESS;
-    (void)rt_request_object_release(s, *object);
+    (void)rt_request_object_release(s, out->object);
     return CUDA_ERROR_INVALID_DEVICE;
 }
 

@@ -131,14 +131,22 @@ int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32
 /* Not waited for. No queued operation may use the memory any more. */
 int rt_request_free(struct rt_session *s, uint64_t address);
 int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_bytes, uint64_t *total_bytes);
-/* Memory objects (protocol/control.api says what each does). A host object's descriptor is the caller's; -1 otherwise. */
-int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, uint32_t *object,
-                             int *fd);
+/* Memory objects (protocol/control.api says what each does). */
+struct rt_made {
+    uint32_t object; /* its name */
+    uint64_t size;
+    int device;
+    bool compressible;
+    int fd; /* a host object's, the caller's; -1 otherwise */
+};
+/* `compressible` is a wish. */
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
+                             struct rt_made *out);
 int rt_request_object_release(struct rt_session *s, uint32_t object); /* no answer */
 /* A descriptor that names the object; the caller's. */
 int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd);
 /* CUDA_ERROR_INVALID_DEVICE for memory of a device that the program does not see; so, too, for rt_request_memory_open(). */
-int rt_request_object_import(struct rt_session *s, int fd, uint32_t *object, uint64_t *size, int *device);
+int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out);
 int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
 int rt_request_range_release(struct rt_session *s, uint64_t address);
 /* `access`: two bits of CUmemAccess_flags for each device. */

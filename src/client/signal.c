@@ -87,21 +87,21 @@ static struct rt_signal_page *page_new(uint64_t address, bool own)
 static int create_page(struct rt_signal_page **out)
 {
     struct rt_session *s = rt_session;
-    GM_AUTO_FD int fd = -1;
-    uint32_t object;
+    struct rt_made made;
     uint64_t address = 0;
-    int r = rt_request_object_create(s, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, 0, &object, &fd);
+    int r = rt_request_object_create(s, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, 0, false, &made);
+    GM_AUTO_FD int fd = made.fd;
     if (r)
         return r;
     r = rt_request_range_reserve(s, TP_SIGNAL_PAGE, TP_SIGNAL_PAGE, WIRE_MEMORY_KIND_HOST, &address);
     if (r)
         address = 0;
-    r = r ? r : rt_request_object_map(s, object, WIRE_MEMORY_ACCESS_WRITE, address, TP_SIGNAL_PAGE);
+    r = r ? r : rt_request_object_map(s, made.object, WIRE_MEMORY_ACCESS_WRITE, address, TP_SIGNAL_PAGE);
     r = r ? r : map_page(address, fd);
     if (r == CUDA_SUCCESS && !(*out = page_new(address, true)))
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r == CUDA_SUCCESS) {
-        (*out)->object = object;
+        (*out)->object = made.object;
         return CUDA_SUCCESS;
     }
     if (address) {
@@ -109,7 +109,7 @@ static int create_page(struct rt_signal_page **out)
         (void)rt_request_object_unmap(s, address);
         (void)rt_request_range_release(s, address);
     }
-    (void)rt_request_object_release(s, object);
+    (void)rt_request_object_release(s, made.object);
     return r;
 }
 

@@ -61,6 +61,9 @@ static int check_prop(const CUmemAllocationProp *prop)
     r = check_location(&prop->location);
     if (r)
         return r;
+    if (prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE &&
+        prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC)
+        return CUDA_ERROR_INVALID_VALUE;
     if (((unsigned)prop->requestedHandleTypes & ~known) || prop->allocFlags.gpuDirectRDMACapable ||
         prop->allocFlags.usage)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -103,18 +106,20 @@ CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloca
 }
 
 /* Lock held. */
-static int enter_physical(uint32_t name, uint64_t size, const CUmemAllocationProp *prop,
+static int enter_physical(const struct rt_made *made, const CUmemAllocationProp *prop,
                           CUmemGenericAllocationHandle *handle)
 {
     struct rt_physical *p = rt_object_take(&physicals);
     if (!p) {
-        (void)rt_request_object_release(rt_session, name);
+        (void)rt_request_object_release(rt_session, made->object);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    p->name = name;
-    p->size = size;
+    p->name = made->object;
+    p->size = made->size;
     p->handles = 1;
     p->prop = *prop;
+    p->prop.allocFlags.compressionType = /* what it is, not what was wished for */
+        made->compressible ? CU_MEM_ALLOCATION_COMP_GENERIC : CU_MEM_ALLOCATION_COMP_NONE;
     rt_object_publish(&p->object);
     *handle = handle_of(p);
     return CUDA_SUCCESS;
@@ -123,20 +128,22 @@ static int enter_physical(uint32_t name, uint64_t size, const CUmemAllocationPro
 CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                         unsigned long long flags)
 {
-    uint32_t name;
+    struct rt_made made;
     int r = check_prop(prop);
     if (r)
         return r;
     if (!handle || flags || size == 0 || size % GRANULARITY)
         return CUDA_ERROR_INVALID_VALUE;
+    bool compressible = prop->allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
     (void)rt_memory_reap(false);
-    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, prop->location.id, &name, NULL);
+    int device = prop->location.id;
+    r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device, compressible, &made);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, prop->location.id, &name, NULL);
+        r = rt_request_object_create(rt_session, size, WIRE_MEMORY_KIND_DEVICE, device, compressible, &made);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    r = enter_physical(name, size, prop, handle);
+    r = enter_physical(&made, prop, handle);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -217,18 +224,18 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
                                  .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                  .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
     int fd = (int)(intptr_t)osHandle;
-    uint32_t name;
-    uint64_t size;
+    struct rt_made made;
     int r = rt_enter_any();
     if (r)
         return r;
     if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_request_object_import(rt_session, fd, &name, &size, &prop.location.id);
+    r = rt_request_object_import(rt_session, fd, &made);
+    prop.location.id = made.device;
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    r = enter_physical(name, size, &prop, handle);
+    r = enter_physical(&made, &prop, handle);
     pthread_mutex_unlock(&lock);
     return r;
 }

@@ -29,8 +29,9 @@ extern const struct srv_keeper_ops srv_keeper_memfd;
 extern const struct srv_keeper_ops srv_keeper_pinned; /* the host area of a device with memory of its own */
 extern const struct srv_keeper_ops srv_keeper_cuda;
 
-/* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. A CUresult. */
-int srv_keeper_cuda_create(uint32_t device, uint64_t size, uint64_t *handle, int *fd);
+/* A GPU's memory for an object: a handle, and a descriptor for executors, which is the caller's. *compressible: what is wished for,
+ * and then what it is. A CUresult. */
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle, int *fd);
 void srv_keeper_cuda_release(uint64_t handle);
 
 /* Whether NVIDIA's driver is installed and has a device. */

@@ -22,6 +22,7 @@
     X(cuDeviceGet)                                                                                                   \
     X(cuDeviceGetUuid_v2)                                                                                            \
     X(cuMemCreate)                                                                                                   \
+    X(cuMemGetAllocationPropertiesFromHandle)                                                                        \
     X(cuMemRelease)                                                                                                  \
     X(cuMemExportToShareableHandle)
 
@@ -90,22 +91,45 @@ int srv_keeper_cuda_open(uint32_t device, const uint8_t uuid[16], char *why, siz
     return -ENODEV;
 }
 
-int srv_keeper_cuda_create(uint32_t device, uint64_t size, uint64_t *handle, int *fd)
+static CUresult create(uint32_t device, uint64_t size, unsigned char compression, CUmemGenericAllocationHandle *made,
+                       int *fd)
 {
     const CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
         .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = driver.devices[device] },
+        .allocFlags.compressionType = compression,
     };
+    CUresult r = driver.cuMemCreate(made, size, &prop, 0);
+    if (r != CUDA_SUCCESS)
+        return r;
+    r = driver.cuMemExportToShareableHandle(fd, *made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (r != CUDA_SUCCESS)
+        (void)driver.cuMemRelease(*made);
+    return r;
+}
+
+static bool is_compressible(CUmemGenericAllocationHandle handle)
+{
+    CUmemAllocationProp is = { 0 };
+    return driver.cuMemGetAllocationPropertiesFromHandle(&is, handle) == CUDA_SUCCESS &&
+           is.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC;
+}
+
+/* Compression is a wish: a driver that does not have it for such memory may say so by failing. */
+int srv_keeper_cuda_create(uint32_t device, uint64_t size, bool *compressible, uint64_t *handle, int *fd)
+{
     CUmemGenericAllocationHandle made;
-    CUresult r = driver.cuMemCreate(&made, size, &prop, 0);
+    CUresult r = CUDA_ERROR_NOT_SUPPORTED;
+    if (*compressible)
+        r = create(device, size, CU_MEM_ALLOCATION_COMP_GENERIC, &made, fd);
+    if (r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY) {
+        *compressible = false;
+        r = create(device, size, CU_MEM_ALLOCATION_COMP_NONE, &made, fd);
+    }
     if (r != CUDA_SUCCESS)
         return (int)r;
-    r = driver.cuMemExportToShareableHandle(fd, made, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    if (r != CUDA_SUCCESS) {
-        (void)driver.cuMemRelease(made);
-        return (int)r;
-    }
+    *compressible = *compressible && is_compressible(made);
     *handle = made;
     return GM_CUDA_SUCCESS;
 }
@@ -117,7 +141,8 @@ void srv_keeper_cuda_release(uint64_t handle)
 
 static int take(struct srv_heap *h, struct srv_mapping *m)
 {
-    return srv_keeper_cuda_create(h->device, m->block->size, &m->handle, &m->fd);
+    bool compressible = false;
+    return srv_keeper_cuda_create(h->device, m->block->size, &compressible, &m->handle, &m->fd);
 }
 
 static void give(struct srv_heap *h, struct srv_mapping *m)

@@ -70,22 +70,24 @@ void srv_object_unref(struct srv_object *o)
 }
 
 /* Memory of its own. A CUresult. */
-static int object_create(struct srv_session *c, uint64_t size, bool host, uint32_t device, struct srv_object **out)
+static int object_create(struct srv_session *c, const struct wire_object_create *m, struct srv_object **out)
 {
+    bool host = m->kind == WIRE_MEMORY_KIND_HOST, compressible = m->compressible != 0;
+    uint64_t size = m->size;
     uint64_t page = host ? SRV_PAGE : SRV_SLAB;
     if (size == 0 || size % page)
         return GM_CUDA_INVALID_VALUE;
     if (size > c->window_size / 2)
         return GM_CUDA_OUT_OF_MEMORY;
-    struct srv_object *o = object_new(c, host ? SRV_HOST_BYTES : srv_device_bytes(device), size);
+    struct srv_object *o = object_new(c, host ? SRV_HOST_BYTES : srv_device_bytes(m->device), size);
     if (!o)
         return GM_CUDA_OUT_OF_MEMORY;
     int r = GM_CUDA_SUCCESS;
     o->host = host;
-    o->device = device;
+    o->device = m->device;
     o->size = o->length = size;
     if (!host && c->server->memory_apart)
-        r = srv_keeper_cuda_create(device, size, &o->handle, &o->fd);
+        r = srv_keeper_cuda_create(m->device, size, &compressible, &o->handle, &o->fd);
     else if ((o->fd = tp_memfd_create("gmux-object", size)) < 0)
         r = GM_CUDA_OUT_OF_MEMORY;
     if (r != GM_CUDA_SUCCESS) {
@@ -93,6 +95,7 @@ static int object_create(struct srv_session *c, uint64_t size, bool host, uint32
         srv_object_unref(o);
         return r;
     }
+    o->compressible = !host && c->server->memory_apart && compressible;
     *out = o;
     return GM_CUDA_SUCCESS;
 }
@@ -263,7 +266,11 @@ static void answer_made(struct srv_session *c, uint64_t serial, int result, uint
 {
     struct wire_enc e = srv_encoder(c->server);
     bool made = result == GM_CUDA_SUCCESS;
-    const struct wire_object_made m = { result, made ? number : 0, made ? o->device : 0, made ? o->length : 0 };
+    const struct wire_object_made m = { .result = result,
+                                        .object = made ? number : 0,
+                                        .device = made ? o->device : 0,
+                                        .size = made ? o->length : 0,
+                                        .compressible = made && o->compressible };
     wire_pack_object_made(&e, serial, &m);
     srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
 }
@@ -278,7 +285,7 @@ const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
         return "memory of an unknown kind";
     if (!srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device))
         return "memory of a device that there is not";
-    int r = c->failed ? c->failed : object_create(c, m.size, m.kind == WIRE_MEMORY_KIND_HOST, m.device, &o);
+    int r = c->failed ? c->failed : object_create(c, &m, &o);
     r = r ? r : name_create(c, o, &number);
     answer_made(c, p->header.serial, r, number, o);
     return NULL;

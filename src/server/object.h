@@ -33,6 +33,7 @@ struct srv_object {
     unsigned mappings;
     uint32_t uid;
     bool host;
+    bool compressible;
     uint32_t device; /* 0 for host memory */
     int fd;          /* what executors map, from `offset` on .. */
     uint64_t offset;

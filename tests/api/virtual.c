@@ -63,6 +63,37 @@ static void from_the_beginning_to_the_end(void)
 }
 
 /* As expandable segments grow: pieces side by side, used as one. */
+/* A wish: what was granted is what the handle says, and a device that cannot compress grants nothing. */
+static void compressible(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp wish = plain, is = { 0 };
+    CUdeviceptr p;
+    size_t one = unit();
+    int can = 0;
+    OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0));
+    wish.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
+    OK(cuMemGetAllocationGranularity(&one, &wish, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemCreate(&handle, one, &wish, 0));
+    OK(cuMemGetAllocationPropertiesFromHandle(&is, handle));
+    TRUE(is.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_NONE ||
+         (can && is.allocFlags.compressionType == CU_MEM_ALLOCATION_COMP_GENERIC));
+    printf("# compression %s, and %s\n", can ? "supported" : "not supported",
+           is.allocFlags.compressionType ? "granted" : "not granted");
+    OK(cuMemAddressReserve(&p, one, 0, 0, 0));
+    OK(cuMemMap(p, one, 0, handle, 0));
+    OK(cuMemRelease(handle));
+    OK(cuMemSetAccess(p, one, &both, 1));
+    OK(cuMemsetD8(p, 3, one));
+    EQ(byte_at(p + one - 1), 3);
+    OK(cuMemUnmap(p, one));
+    OK(cuMemAddressFree(p, one));
+    OK(cuMemCreate(&handle, unit(), &plain, 0));
+    OK(cuMemGetAllocationPropertiesFromHandle(&is, handle));
+    EQ(is.allocFlags.compressionType, CU_MEM_ALLOCATION_COMP_NONE);
+    OK(cuMemRelease(handle));
+}
+
 static void side_by_side(void)
 {
     enum { PIECES = 6 };
@@ -395,6 +426,7 @@ int main(void)
     static const struct tap_test tests[] = {
         TEST(supported),
         TEST(from_the_beginning_to_the_end),
+        TEST(compressible),
         TEST(side_by_side),
         TEST(expandable_segments),
         TEST(at_two_addresses),
