@@ -20,9 +20,11 @@
 #define BATCH         32u
 #define BACKLOG_LIMIT 4096u
 #define SPIN_NS       30000u
-#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes */
-#define SPIN_MISSES   3u      /* in a row: from here on it is tried .. */
-#define SPIN_RETRY    32u     /* .. once in so many times */
+#define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes .. */
+#define SPIN_FLIGHT_NS                                                                                               \
+    2000000u              /* .. or a copy: whoever waits for something in flight goes on as soon as it is done */
+#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
+#define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
@@ -30,24 +32,26 @@
 #define STACK_BYTES (512u << 10)
 
 /* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a client that takes its
- * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. */
-static bool may_spin(struct exe_client *c)
+ * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. How long; 0: not at
+ * all. */
+static uint32_t spin_time(struct exe_client *c)
 {
     struct exe_engine *e = c->engine;
     if (c->spin_misses >= SPIN_MISSES && c->spin_misses++ % SPIN_RETRY != 0)
-        return false;
-    if (!e->info->runs_elsewhere && e->ops->backlog(c->dev) != 0) /* the processors have better things to do */
-        return false;
-    if (atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed) < e->spin_limit)
-        return true;
-    atomic_fetch_sub_explicit(&e->spinning, 1, memory_order_relaxed);
-    return false;
+        return 0;
+    bool in_flight = e->ops->backlog(c->dev) != 0;
+    unsigned others = atomic_load_explicit(&e->spinning, memory_order_relaxed);
+    if (e->info->runs_elsewhere)
+        return others >= e->spin_limit ? 0 : in_flight && others < e->spin_limit / 4 ? SPIN_FLIGHT_NS : SPIN_GPU_NS;
+    return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
 }
 
 static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
-    if (was_active && may_spin(c)) {
-        bool came = tp_ring_spin(&c->ring, bell, c->engine->info->runs_elsewhere ? SPIN_GPU_NS : SPIN_NS);
+    uint32_t spin_ns = was_active ? spin_time(c) : 0;
+    if (spin_ns) {
+        atomic_fetch_add_explicit(&c->engine->spinning, 1, memory_order_relaxed);
+        bool came = tp_ring_spin(&c->ring, bell, spin_ns);
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
         c->spin_misses = came ? 0 : c->spin_misses + 1;
         if (came)
