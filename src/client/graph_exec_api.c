@@ -181,6 +181,8 @@ CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
 {
     struct rt_params p;
     int r = enter(copyParams);
+    if (r == CUDA_SUCCESS && (copyParams->Height > 1 || copyParams->Depth > 1)) /* as documented */
+        r = CUDA_ERROR_INVALID_VALUE;
     return set(hGraphExec, hNode, &p, r ? r : rt_params_copy(&p, copyParams, ctx));
 }
 
