@@ -8,6 +8,7 @@
 
 static const char *log_who = "gmux";
 static enum gm_log_level log_default = GM_LOG_NONE;
+static int log_fd = STDERR_FILENO;
 
 static int level_from_name(const char *s, size_t n)
 {
@@ -50,6 +51,11 @@ void gm_log_init(const char *who, enum gm_log_level default_level)
     log_default = default_level;
 }
 
+void gm_log_to(int fd)
+{
+    __atomic_store_n(&log_fd, fd, __ATOMIC_RELAXED);
+}
+
 bool gm_log_enabled(struct gm_log_topic *topic, enum gm_log_level level)
 {
     int current = __atomic_load_n(&topic->level, __ATOMIC_RELAXED);
@@ -77,6 +83,6 @@ void gm_log_write(struct gm_log_topic *topic, enum gm_log_level level, const cha
         used = GM_MIN(used + (size_t)n, sizeof(line) - 2);
     line[used++] = '\n';
 
-    ssize_t written = write(STDERR_FILENO, line, used);
+    ssize_t written = write(__atomic_load_n(&log_fd, __ATOMIC_RELAXED), line, used);
     (void)written; /* nowhere left to say it */
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "device/cuda/complaint.h"
 #include "device/cuda/output.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
@@ -64,8 +65,9 @@ void cuda_die(struct dev *d, CUresult r)
         for (;;)
             pause(); /* another thread is at it, and ends the process */
     gm_error(&topic, "the device's context ended with error %d", (int)r);
+    cuda_complaint_deliver(d);
     gm_list_for_each (c, &d->clients, struct dev_client, link)
-        if (atomic_load(&c->submitted) != atomic_load(&c->completed))
+        if (cuda_client_is_busy(c))
             d->events.client_fault(
                 d->events.arg, c, (int)r, 0,
                 "a fault of this program's kernel, or of one that ran beside it, ended the device's "
@@ -173,6 +175,9 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     int printed = cuda_output_open(d);
     if (printed < 0)
         gm_warn(&topic, "what kernels print is lost: %s", strerror(-printed));
+    printed = cuda_complaint_open();
+    if (printed < 0)
+        gm_warn(&topic, "what failed assertions say stays in the log: %s", strerror(-printed));
     *out = d;
     return GM_CUDA_SUCCESS;
 }

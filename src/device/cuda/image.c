@@ -200,44 +200,54 @@ bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint3
     return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) > 0 && entry_has_variables(&e, ptx_has_managed);
 }
 
-/* --- device printf --------------------------------------------------------------------------------------------------- */
+/* --- what it calls of the driver's own ---------------------------------------------------------------------------------- */
 
-static bool names_vprintf(const void *bytes, size_t size)
+struct calls {
+    bool *prints, *asserts;
+};
+
+static void look_for(const struct calls *c, const void *bytes, size_t size)
 {
-    return memmem(bytes, size, "vprintf", strlen("vprintf")) != NULL;
+    *c->prints |= memmem(bytes, size, "vprintf", strlen("vprintf")) != NULL;
+    *c->asserts |= memmem(bytes, size, "__assertfail", strlen("__assertfail")) != NULL;
 }
 
-/* What cannot be looked into may print. */
-static bool fatbin_prints(const void *bytes, size_t size, uint32_t sm)
+/* What cannot be looked into may do anything. */
+static void look_in_fatbin(const struct calls *c, const void *bytes, size_t size, uint32_t sm)
 {
     struct fb_entry e;
     void *unpacked = NULL;
     size_t whole = 0;
     int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
-    if (r <= 0)
-        return r < 0;
-    if (e.packing == FB_PLAIN)
-        return names_vprintf(e.data, e.size);
-    if (fb_unpack(&e, UNPACKED_MAX, &unpacked, &whole) < 0)
-        return true;
-    bool found = names_vprintf(unpacked, whole);
-    free(unpacked);
-    return found;
+    if (r == 0)
+        return;
+    if (r > 0 && e.packing == FB_PLAIN) {
+        look_for(c, e.data, e.size);
+    } else if (r < 0 || fb_unpack(&e, UNPACKED_MAX, &unpacked, &whole) < 0) {
+        *c->prints = *c->asserts = true;
+    } else {
+        look_for(c, unpacked, whole);
+        free(unpacked);
+    }
 }
 
-bool cuda_image_prints(const void *image, size_t size, uint32_t kind, uint32_t sm)
+void cuda_image_calls(const void *image, size_t size, uint32_t kind, uint32_t sm, bool *prints, bool *asserts)
 {
+    const struct calls c = { prints, asserts };
     const uint8_t *bytes = image;
-    if (kind != WIRE_IMAGE_KIND_FATBIN && kind != WIRE_IMAGE_KIND_FATBIN_LIST)
-        return names_vprintf(image, size);
+    *prints = *asserts = false;
+    if (kind != WIRE_IMAGE_KIND_FATBIN && kind != WIRE_IMAGE_KIND_FATBIN_LIST) {
+        look_for(&c, image, size);
+        return;
+    }
     for (size_t at = 0; size - at >= FB_HEADER_SIZE;) {
         size_t one = fb_size(bytes + at);
-        if (one == 0 || fatbin_prints(bytes + at, size - at, sm))
-            return one != 0;
+        if (one == 0)
+            return;
+        look_in_fatbin(&c, bytes + at, size - at, sm);
         one = (one + 7) & ~(size_t)7;
-        if (kind == WIRE_IMAGE_KIND_FATBIN || one >= size - at)
-            break;
+        if (kind == WIRE_IMAGE_KIND_FATBIN || (*prints && *asserts) || one >= size - at)
+            return;
         at += one;
     }
-    return false;
 }

@@ -29,7 +29,8 @@ bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint3
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 
-/* True if what a GPU of architecture `sm` (90 ..) takes of an image may print: it calls vprintf, or cannot be looked into. */
-bool cuda_image_prints(const void *image, size_t size, uint32_t kind, uint32_t sm);
+/* Whether what a GPU of architecture `sm` (90 ..) takes of an image may print or has assertions: it calls vprintf, or __assertfail, or
+ * cannot be looked into. */
+void cuda_image_calls(const void *image, size_t size, uint32_t kind, uint32_t sm, bool *prints, bool *asserts);
 
 #endif

@@ -56,7 +56,7 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    l->prints = cuda_image_prints(bytes, size, kind, capability(d));
+    cuda_image_calls(bytes, size, kind, capability(d), &l->prints, &l->asserts);
     CUresult r = load_image(d, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
         free(l);

@@ -18,6 +18,7 @@ struct cuda_library {
     /* constant */
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
+    bool asserts;       /* has assertions, or may have (complaint.h) */
     bool keeps_values;  /* has variables, or may have: what a program makes of them is lost with the executor */
     bool managed_apart; /* has managed variables, where only this process reaches them */
     const void *bytes;  /* mapped as long as the library; NULL: not shared */

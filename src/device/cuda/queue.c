@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/complaint.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
@@ -288,6 +289,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         return cuda_mark(q, seq);
     }
     cuda_function_dynamic(q->client->dev, f, l->shared_bytes);
+    if (GM_UNLIKELY(l->module->library->asserts))
+        cuda_complaint_asserts(q->client);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
                           .u.launch = { .library = l->module->library,

@@ -122,6 +122,7 @@ struct dev_client {
 
     /* output.h; dev->lock where nothing else is said */
     struct tp_output output;       /* has a lock of its own */
+    _Atomic bool asserts;          /* complaint.h: has launched something that has assertions */
     bool may_print;                /* the client's thread reads it without */
     bool print_waits;              /* for its turn */
     bool print_hog;                /* was not waited for any longer */
