@@ -83,6 +83,7 @@ static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, cons
     int r = allocate(m, l->size);
     if (r)
         return r;
+    memset((void *)(uintptr_t)m->managed, 0, l->size); /* others may have had it; not all variables have values */
     r = fb_managed_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
     if (r < 0)
         return result_of(r);
