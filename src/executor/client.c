@@ -42,7 +42,7 @@ static uint32_t spin_time(struct exe_client *c)
     bool in_flight = e->ops->backlog(c->dev) != 0;
     unsigned others = atomic_load_explicit(&e->spinning, memory_order_relaxed);
     if (e->info->runs_elsewhere)
-        return others >= e->spin_limit ? 0 : in_flight && others < e->spin_limit / 4 ? SPIN_FLIGHT_NS : SPIN_GPU_NS;
+        return others >= e->spin_limit ? 0 : in_flight && others < e->spin_limit / 8 ? SPIN_FLIGHT_NS : SPIN_GPU_NS;
     return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
 }
 
