@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates C from protocol/*.api:  generate.py WHAT SPEC OUTPUT
+"""Generates C from protocol/*.api:  generate.py WHAT SPEC OUTPUT [FOLDER..]
 
-WHAT names one output (messages.h, messages.c, ...); an error in the specification is printed as FILE:LINE: reason
+WHAT names one output (messages.h, messages.c, ...); folders have the sources of tests, for api-coverage.md; an error in the specification is printed as FILE:LINE: reason
 and ends with status 1, leaving the output alone.
 """
 
@@ -33,13 +33,13 @@ OUTPUTS = {
 
 
 def main(argv):
-    if len(argv) != 4 or argv[1] not in OUTPUTS:
-        print(f"usage: generate.py {{{','.join(OUTPUTS)}}} SPEC OUTPUT", file=sys.stderr)
+    if len(argv) < 4 or argv[1] not in OUTPUTS or (len(argv) > 4 and argv[1] != "api-coverage.md"):
+        print(f"usage: generate.py {{{','.join(OUTPUTS)}}} SPEC OUTPUT [FOLDER..]", file=sys.stderr)
         return 2
-    _, what, source, output = argv
+    _, what, source, output, *folders = argv
     try:
         read, write = OUTPUTS[what]
-        text = write(read(source, pathlib.Path(source).read_text(encoding="utf-8")))
+        text = write(read(source, pathlib.Path(source).read_text(encoding="utf-8")), *([folders] if folders else []))
     except spec.SpecError as e:
         print(e, file=sys.stderr)
         return 1

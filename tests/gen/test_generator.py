@@ -42,7 +42,8 @@ def generate(what, spec, output):
     """What the command would do, without starting an interpreter for each of dozens of runs."""
     stderr = io.StringIO()
     with contextlib.redirect_stderr(stderr):
-        status = generator.main(["generate.py", what, str(spec), str(output)])
+        folders = [str(HERE / "programs" / name) for name in ("api", "client")] if what == "api-coverage.md" else []
+        status = generator.main(["generate.py", what, str(spec), str(output)] + folders)
     return subprocess.CompletedProcess(None, status, stderr=stderr.getvalue())
 
 

@@ -1,0 +1,5 @@
+/* Here a name is a symbol. */
+int main(void)
+{
+    return cuMemAlloc(0, 0);
+}
