@@ -43,27 +43,28 @@ CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t l
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes)
 {
     pthread_mutex_lock(&c->arrays_lock);
-    bool ok = bytes >= c->arrays_bytes;
+    bool ok = bytes >= c->arrays_bytes[device];
     if (ok)
-        c->arrays_limit = bytes;
+        c->arrays_limit[device] = bytes;
     pthread_mutex_unlock(&c->arrays_lock);
     return ok ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
 }
 
-static bool take_bytes(struct dev_client *c, uint64_t bytes)
+static bool take_bytes(struct dev_client *c, const struct cuda_gpu *g, uint64_t bytes)
 {
     pthread_mutex_lock(&c->arrays_lock);
-    bool ok = c->arrays_bytes <= c->arrays_limit && bytes <= c->arrays_limit - c->arrays_bytes;
+    uint64_t *used = &c->arrays_bytes[g->index], limit = c->arrays_limit[g->index];
+    bool ok = *used <= limit && bytes <= limit - *used;
     if (ok)
-        c->arrays_bytes += bytes;
+        *used += bytes;
     pthread_mutex_unlock(&c->arrays_lock);
     return ok;
 }
 
-static void give_bytes(struct dev_client *c, uint64_t bytes)
+static void give_bytes(struct dev_client *c, const struct cuda_gpu *g, uint64_t bytes)
 {
     pthread_mutex_lock(&c->arrays_lock);
-    c->arrays_bytes -= bytes;
+    c->arrays_bytes[g->index] -= bytes;
     pthread_mutex_unlock(&c->arrays_lock);
 }
 
@@ -100,12 +101,13 @@ static CUresult make(const struct cuda_driver *api, struct cuda_array *a)
 static void destroy(struct dev_client *c, struct cuda_array *a)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
+    cuda_enter(a->gpu);
     if (a->mipmap)
         (void)c->dev->api.cuMipmappedArrayDestroy(a->mipmap);
     if (a->array)
         (void)c->dev->api.cuArrayDestroy(a->array);
     free(a->levels);
-    give_bytes(c, a->bytes);
+    give_bytes(c, a->gpu, a->bytes);
     memset(a, 0, sizeof(*a));
 }
 
@@ -115,6 +117,7 @@ static bool is_idle(struct dev_client *c)
     gm_list_for_each (q, &c->queues, struct dev_queue, link) {
         if (q->gate || !gm_list_empty(&q->held))
             return false;
+        cuda_enter(q->gpu);
         CUresult r = q->stream ? c->dev->api.cuStreamQuery(q->stream) : CUDA_SUCCESS;
         if (r != CUDA_SUCCESS && cuda_is_fatal(r))
             cuda_die(c->dev, r);
@@ -139,7 +142,8 @@ static void reap(struct dev_client *c)
 static void answer(const struct dev_client *c, uint32_t number, struct wire_enc *reply)
 {
     /* Only this thread changes what is in use. */
-    wire_put_call_array_is(reply, &(struct wire_call_array_is) { .array = number, .bytes = c->arrays_bytes });
+    wire_put_call_array_is(
+        reply, &(struct wire_call_array_is) { .array = number, .bytes = c->arrays_bytes[c->asked->index] });
 }
 
 int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
@@ -152,11 +156,12 @@ int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_e
     if (result != 0)
         return result;
     reap(c);
+    cuda_enter(c->asked);
     struct cuda_array *a = place(c, &number);
     uint64_t bytes = dev_array_bytes(&shape);
-    if (!a || !take_bytes(c, bytes))
+    if (!a || !take_bytes(c, c->asked, bytes))
         return GM_CUDA_OUT_OF_MEMORY;
-    *a = (struct cuda_array) { .exists = true, .shape = shape, .bytes = bytes };
+    *a = (struct cuda_array) { .exists = true, .gpu = c->asked, .shape = shape, .bytes = bytes };
     CUresult r = make(&c->dev->api, a);
     if (r != CUDA_SUCCESS)
         destroy(c, a);
@@ -204,14 +209,15 @@ struct side {
     uint64_t rows; /* of a plane of memory */
 };
 
-static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+static CUresult take_array(struct dev_client *c, const struct cuda_gpu *gpu, const struct wire_rec_copy_array *r,
+                           struct side *s)
 {
     struct cuda_array *a = cuda_array_find(c, s->array, s->level);
     if (!a)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!dev_array_holds(&a->shape, s->level, s->x, s->y, s->z, r->width, r->height, r->depth))
         return CUDA_ERROR_INVALID_VALUE;
-    return cuda_array_level(c, a, s->level, &s->handle);
+    return a->gpu == gpu ? cuda_array_level(c, a, s->level, &s->handle) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
@@ -233,9 +239,10 @@ static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_arr
     return CUDA_SUCCESS;
 }
 
-static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
+static CUresult take(struct dev_queue *q, const struct wire_rec_copy_array *r, struct side *s)
 {
-    return s->array ? take_array(c, r, s) : take_memory(c, r, s);
+    struct dev_client *c = q->client;
+    return s->array ? take_array(c, q->gpu, r, s) : take_memory(c, r, s);
 }
 
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
@@ -249,9 +256,9 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     };
     if (!r->width || !r->height || !r->depth)
         return;
-    CUresult result = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = dst.array || src.array ? take(q, r, &dst) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        result = take(c, r, &src);
+        result = take(q, r, &src);
     if (result != CUDA_SUCCESS) {
         cuda_misplaced(q, result, r->dst,
                        "copy of an array that does not exist, or beyond its bounds, or outside the window");

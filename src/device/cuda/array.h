@@ -10,6 +10,7 @@
 struct cuda_array {
     bool exists;
     bool dying; /* destroyed by the client, while something may have used it */
+    struct cuda_gpu *gpu;
     struct dev_array_shape shape;
     CUarray array;           /* one of them: this .. */
     CUmipmappedArray mipmap; /* .. or this */
@@ -22,6 +23,7 @@ struct cuda_array {
 struct cuda_object {
     bool exists;
     bool surface;
+    struct cuda_gpu *gpu;
     uint64_t handle;
     uint32_t array; /* 0: none */
 };

@@ -29,7 +29,8 @@ static client_call *const client_calls[] = {
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
-    cuda_enter(c->dev);
+    c->asked = call->module ? call->module->gpu : &c->dev->gpus[call->device];
+    cuda_enter(c->asked);
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])
         r = call->module ? module_calls[call->function](call->module, call->args, call->reply)
                          : GM_CUDA_INVALID_HANDLE;

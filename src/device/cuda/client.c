@@ -58,17 +58,41 @@ static CUresult reserve_device(struct dev_client *c)
 static CUresult register_session(struct dev_client *c)
 {
     const struct cuda_driver *api = &c->dev->api;
-    CUdeviceptr at = 0;
     void *first = c->session->streams;
     size_t size = (size_t)((uint8_t *)(c->session->events + c->session->events_count) - (uint8_t *)first);
     CUresult r = api->cuMemHostRegister_v2(first, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     if (r != CUDA_SUCCESS)
         return r;
     c->registered = true;
-    r = api->cuMemHostGetDevicePointer_v2(&at, first, 0);
-    c->streams_at = at;
-    c->events_at = at + (uint64_t)((uint8_t *)c->session->events - (uint8_t *)first);
     return r;
+}
+
+/* On a GPU, which is entered. */
+static CUresult take_seat(struct dev_client *c, struct cuda_gpu *g)
+{
+    struct cuda_seat *seat = &c->seats[g->index];
+    CUdeviceptr at = 0;
+    CUresult r = cuda_place_set(c, g, c->multiprocessors[g->index], c->priority);
+    if (r == CUDA_SUCCESS)
+        r = c->dev->api.cuMemHostGetDevicePointer_v2(&at, c->session->streams, 0);
+    if (r != CUDA_SUCCESS)
+        return r;
+    seat->events_at = at + (uint64_t)((uint8_t *)c->session->events - (uint8_t *)c->session->streams);
+    seat->streams_at = at;
+    return CUDA_SUCCESS;
+}
+
+int cuda_client_device(struct dev_client *c, uint32_t device)
+{
+    struct cuda_gpu *g = &c->dev->gpus[device];
+    CUresult r = cuda_gpu_open(g);
+    if (r != CUDA_SUCCESS || c->seats[device].streams_at)
+        return (int)r;
+    cuda_enter(g);
+    r = take_seat(c, g);
+    if (r != CUDA_SUCCESS)
+        gm_error(&topic, "no room for a client on device %u: error %d", device, (int)r);
+    return (int)r;
 }
 
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
@@ -76,13 +100,15 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
-    cuda_enter(d);
+    cuda_enter(&d->gpus[0]);
     *c = (struct dev_client) { .dev = d,
                                .session = config->session,
                                .uid = config->uid,
                                .base = config->window_base,
                                .half = config->window_size / 2,
                                .host_fd = config->host_fd };
+    memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
+    c->priority = config->priority;
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
     gm_list_init(&c->link);
     gm_list_init(&c->ranges);
@@ -94,6 +120,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
+    pthread_mutex_init(&c->owners_lock, NULL);
     gm_list_init(&c->places);
     cuda_arrays_init(c);
     tp_output_init(&c->output, c->session);
@@ -103,7 +130,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     if (r == CUDA_SUCCESS)
         r = register_session(c);
     if (r == CUDA_SUCCESS)
-        r = cuda_place_set(c, config->multiprocessors[0], config->priority);
+        r = take_seat(c, &d->gpus[0]);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no room for a client: error %d", (int)r);
         cuda_client_destroy(c);
@@ -116,11 +143,18 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
 
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority)
 {
-    cuda_enter(c->dev);
-    CUresult r = cuda_place_set(c, multiprocessors[0], priority);
-    if (r != CUDA_SUCCESS)
-        gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[0],
-                 (int)r);
+    memcpy(c->multiprocessors, multiprocessors, sizeof(c->multiprocessors));
+    c->priority = priority;
+    for (uint32_t i = 0; i < c->dev->count; i++) {
+        struct cuda_gpu *g = &c->dev->gpus[i];
+        if (!c->seats[i].streams_at)
+            continue;
+        cuda_enter(g);
+        CUresult r = cuda_place_set(c, g, multiprocessors[i], priority);
+        if (r != CUDA_SUCCESS)
+            gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[i],
+                     (int)r);
+    }
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
@@ -174,7 +208,7 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
 
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    cuda_enter(c->dev);
+    cuda_enter(&c->dev->gpus[0]);
     return map_host(c, address, size, c->host_fd, address - (c->base + c->half));
 }
 
@@ -186,16 +220,44 @@ static struct cuda_range *find_range(struct dev_client *c, uint64_t address, uin
     return NULL;
 }
 
-static CUresult set_access(struct dev_client *c, uint64_t address, uint64_t size, uint32_t access)
+/* What a GPU may do with the range: enum wire_memory_access, or 0. */
+static uint32_t access_of(const struct dev_client *c, const struct cuda_range *range, uint32_t device)
 {
-    const CUmemAccessDesc desc = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->device },
-                                   .flags = access == WIRE_MEMORY_ACCESS_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ
-                                                                              : CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-    return c->dev->api.cuMemSetAccess(address, size, &desc, 1);
+    if (range->access)
+        return DEV_ACCESS(range->access, device);
+    return device == range->device || (c->peers[range->device] >> device & 1) ? WIRE_MEMORY_ACCESS_WRITE : 0;
 }
 
-static CUresult map_handle(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint32_t access)
+/* Lets all GPUs do with the range what they may, now. */
+static CUresult set_access(struct dev_client *c, struct cuda_range *range)
 {
+    CUmemAccessDesc desc[DEV_DEVICES];
+    uint32_t given = 0;
+    size_t n = 0;
+    for (uint32_t i = 0; i < c->dev->count; i++) {
+        uint32_t access = access_of(c, range, i);
+        if (!access && !(range->given >> i & 1))
+            continue;
+        CUresult r = access ? cuda_gpu_open(&c->dev->gpus[i]) : CUDA_SUCCESS;
+        if (r != CUDA_SUCCESS)
+            return r;
+        given |= (uint32_t)(access != 0) << i;
+        desc[n++] = (CUmemAccessDesc) {
+            .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->gpus[i].device },
+            .flags = !access                             ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+                     : access == WIRE_MEMORY_ACCESS_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                         : CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+        };
+    }
+    CUresult r = n ? c->dev->api.cuMemSetAccess(range->address, range->size, desc, n) : CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS)
+        range->given = given;
+    return r;
+}
+
+static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int fd)
+{
+    uint64_t address = range->address, size = range->size;
     const struct cuda_driver *api = &c->dev->api;
     CUmemGenericAllocationHandle handle;
     CUresult r =
@@ -206,7 +268,9 @@ static CUresult map_handle(struct dev_client *c, uint64_t address, uint64_t size
     (void)api->cuMemRelease(handle); /* the mapping keeps it */
     if (r != CUDA_SUCCESS)
         return r;
-    r = set_access(c, address, size, access);
+    r = set_access(c, range);
+    if (r == CUDA_SUCCESS)
+        r = (CUresult)cuda_owner_add(c, address, size, range->device);
     if (r != CUDA_SUCCESS)
         (void)api->cuMemUnmap(address, size);
     return r;
@@ -215,21 +279,41 @@ static CUresult map_handle(struct dev_client *c, uint64_t address, uint64_t size
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
                        uint32_t device, uint32_t access)
 {
-    if (access == 0)
-        access = WIRE_MEMORY_ACCESS_WRITE;
-    cuda_enter(c->dev);
+    cuda_enter(&c->dev->gpus[0]);
     if (in_half(c, c->base + c->half, address, size))
         return find_range(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
     if (offset || !in_half(c, c->base, address, size))
         return GM_CUDA_INVALID_VALUE;
-    if (find_range(c, address, size))
-        return (int)set_access(c, address, size, access);
-    struct cuda_range *range = range_add(c, address, size, false);
+    struct cuda_range *range = find_range(c, address, size);
+    if (range) {
+        range->access = access;
+        return (int)set_access(c, range);
+    }
+    range = range_add(c, address, size, false);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
-    CUresult r = map_handle(c, address, size, fd, access);
+    range->device = device;
+    range->access = access;
+    CUresult r = map_handle(c, range, fd);
     if (r != CUDA_SUCCESS)
         range_remove(range);
+    return (int)r;
+}
+
+int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled)
+{
+    const uint32_t before = c->peers[peer];
+    CUresult r = CUDA_SUCCESS;
+    c->peers[peer] = enabled ? before | 1u << device : before & ~(1u << device);
+    gm_list_for_each (range, &c->ranges, struct cuda_range, link)
+        if (!range->host && range->device == peer && r == CUDA_SUCCESS)
+            r = set_access(c, range);
+    if (r != CUDA_SUCCESS) {
+        c->peers[peer] = before;
+        gm_list_for_each (range, &c->ranges, struct cuda_range, link)
+            if (!range->host && range->device == peer)
+                (void)set_access(c, range);
+    }
     return (int)r;
 }
 
@@ -242,13 +326,14 @@ static void range_unmap(struct dev_client *c, struct cuda_range *r)
                    -1, 0);
     } else {
         (void)c->dev->api.cuMemUnmap(r->address, r->size);
+        cuda_owner_remove(c, r->address);
     }
     range_remove(r);
 }
 
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    cuda_enter(c->dev);
+    cuda_enter(&c->dev->gpus[0]);
     struct cuda_range *r = find_range(c, address, size);
     if (r)
         range_unmap(c, r);
@@ -262,6 +347,7 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
     struct dev *d = c->dev;
     const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
     CUresult r = CUDA_SUCCESS;
+    cuda_enter(q->gpu);
     while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
         if (gm_now_ns() > deadline) {
             gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
@@ -276,7 +362,7 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
 void cuda_client_stop(struct dev_client *c)
 {
     uint64_t deadline = gm_now_ns() + STOP_NS;
-    cuda_enter(c->dev);
+    cuda_enter(&c->dev->gpus[0]);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
@@ -290,7 +376,7 @@ void cuda_client_destroy(struct dev_client *c)
     if (!c)
         return;
     const struct cuda_driver *api = &c->dev->api;
-    cuda_enter(c->dev);
+    cuda_enter(&c->dev->gpus[0]);
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
@@ -307,6 +393,7 @@ void cuda_client_destroy(struct dev_client *c)
         (void)api->cuMemAddressFree(c->base, c->half);
     if (c->host_reserved)
         munmap(pointer(c->base + c->half), c->half);
+    cuda_owners_finish(c);
     cuda_output_leave(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->arrivals_lock);

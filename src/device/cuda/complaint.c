@@ -129,8 +129,9 @@ void cuda_complaint_deliver(struct dev *d)
 {
     if (from < 0)
         return;
-    if (d->print_stream)
-        (void)d->api.cuStreamQuery(d->print_stream); /* the driver speaks when it is asked */
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->gpus[i].print_stream)
+            (void)d->api.cuStreamQuery(d->gpus[i].print_stream); /* the driver speaks when it is asked */
     drain();
     pthread_mutex_lock(&lock);
     if (kept_size) {

@@ -1,6 +1,6 @@
 /*
- * Opening: the genuine driver, its first device, a context, and the little kernel that stamps times. What programs hear
- * about the device is what the driver says.
+ * Opening: the genuine driver, its devices, their contexts, and the little kernel that stamps times. What programs hear
+ * about the devices is what the driver says.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,12 +29,12 @@ static const char stamp_ptx[] = ".version 7.0\n"
                                 "    ret;\n"
                                 "}\n";
 
-void cuda_enter(struct dev *d)
+void cuda_enter(struct cuda_gpu *g)
 {
-    static _Thread_local bool entered;
-    if (GM_LIKELY(entered))
+    static _Thread_local struct cuda_gpu *entered;
+    if (GM_LIKELY(entered == g))
         return;
-    entered = d->api.cuCtxSetCurrent(d->context) == CUDA_SUCCESS;
+    entered = g->dev->api.cuCtxSetCurrent(g->context) == CUDA_SUCCESS ? g : NULL;
 }
 
 bool cuda_is_fatal(CUresult r)
@@ -85,24 +85,24 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what)
     return false;
 }
 
-static void describe(struct dev *d)
+static void describe(struct cuda_gpu *g)
 {
-    const struct cuda_driver *api = &d->api;
-    struct dev_info *i = &d->info;
+    const struct cuda_driver *api = &g->dev->api;
+    struct dev_info *i = &g->info;
     CUuuid uuid = { 0 };
     size_t total = 0;
     int version = 0;
 
-    (void)api->cuDeviceGetName(i->name, sizeof(i->name), d->device);
-    (void)api->cuDeviceGetUuid_v2(&uuid, d->device);
+    (void)api->cuDeviceGetName(i->name, sizeof(i->name), g->device);
+    (void)api->cuDeviceGetUuid_v2(&uuid, g->device);
     memcpy(i->uuid, uuid.bytes, sizeof(i->uuid));
-    (void)api->cuDeviceTotalMem_v2(&total, d->device);
+    (void)api->cuDeviceTotalMem_v2(&total, g->device);
     i->memory_total = total;
     (void)api->cuDriverGetVersion(&version);
     i->driver_version = (uint32_t)version;
     for (int a = 1; a < (int)DEV_ATTRIBUTES; a++) {
         int value = 0;
-        if (api->cuDeviceGetAttribute(&value, (CUdevice_attribute)a, d->device) == CUDA_SUCCESS)
+        if (api->cuDeviceGetAttribute(&value, (CUdevice_attribute)a, g->device) == CUDA_SUCCESS)
             i->attributes[a] = value;
     }
     i->multiprocessors = (uint32_t)i->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
@@ -116,9 +116,47 @@ static void describe(struct dev *d)
     i->depth_max = CUDA_DEPTH;
 }
 
+CUresult cuda_gpu_open(struct cuda_gpu *g)
+{
+    const struct cuda_driver *api = &g->dev->api;
+    CUmodule module;
+    if (g->context)
+        return CUDA_SUCCESS;
+    CUresult r = api->cuDevicePrimaryCtxRetain(&g->context, g->device);
+    if (r == CUDA_SUCCESS)
+        cuda_enter(g);
+    if (r == CUDA_SUCCESS)
+        r = api->cuModuleLoadDataEx(&module, stamp_ptx, 0, NULL, NULL);
+    if (r == CUDA_SUCCESS)
+        r = api->cuModuleGetFunction(&g->stamp, module, "stamp");
+    if (r == CUDA_SUCCESS)
+        r = cuda_output_add(g);
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "device %u (%s) does not open: error %d", g->index, g->info.name, (int)r);
+        g->context = NULL; /* retained for good; the next one to want it tries again */
+    }
+    return r;
+}
+
+static CUresult find_gpus(struct dev *d)
+{
+    int count = 0;
+    CUresult r = d->api.cuDeviceGetCount(&count);
+    if (r == CUDA_SUCCESS && count <= 0)
+        r = CUDA_ERROR_NO_DEVICE;
+    d->count = count < (int)DEV_DEVICES ? (uint32_t)GM_MAX(count, 0) : DEV_DEVICES;
+    for (uint32_t i = 0; i < d->count && r == CUDA_SUCCESS; i++) {
+        d->gpus[i].dev = d;
+        d->gpus[i].index = i;
+        r = d->api.cuDeviceGet(&d->gpus[i].device, (int)i);
+        if (r == CUDA_SUCCESS)
+            describe(&d->gpus[i]);
+    }
+    return r;
+}
+
 static CUresult start(struct dev *d)
 {
-    CUmodule module;
     /* The genuine driver must not find our daemon, or its own. More queues of the hardware, so that streams of
      * different clients do not stand behind each other. */
     setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux", 1);
@@ -126,16 +164,8 @@ static CUresult start(struct dev *d)
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     CUresult r = d->api.cuInit(0);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuDeviceGet(&d->device, 0);
-    if (r == CUDA_SUCCESS)
-        r = d->api.cuDevicePrimaryCtxRetain(&d->context, d->device);
-    if (r == CUDA_SUCCESS)
-        r = d->api.cuCtxSetCurrent(d->context);
-    if (r == CUDA_SUCCESS)
-        r = d->api.cuModuleLoadDataEx(&module, stamp_ptx, 0, NULL, NULL);
-    if (r == CUDA_SUCCESS)
-        r = d->api.cuModuleGetFunction(&d->stamp, module, "stamp");
-    return r;
+        r = find_gpus(d);
+    return r == CUDA_SUCCESS ? cuda_gpu_open(&d->gpus[0]) : r;
 }
 
 static int cuda_open(struct dev **out, const struct dev_events *events)
@@ -170,8 +200,10 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         free(d);
         return (int)r;
     }
-    describe(d);
-    cuda_places_open(d);
+    for (uint32_t i = 0; i < d->count; i++)
+        cuda_places_open(&d->gpus[i]);
+    for (uint32_t i = 0; i < d->count; i++)
+        cuda_priorities_open(&d->gpus[i]);
     int printed = cuda_output_open(d);
     if (printed < 0)
         gm_warn(&topic, "what kernels print is lost: %s", strerror(-printed));
@@ -189,12 +221,12 @@ static void cuda_close(struct dev *d)
 
 static uint32_t cuda_count(struct dev *d)
 {
-    return 1;
+    return d->count;
 }
 
 static const struct dev_info *cuda_info(struct dev *d, uint32_t device)
 {
-    return &d->info;
+    return &d->gpus[device].info;
 }
 
 extern const struct dev_ops gmux_device;
@@ -206,6 +238,8 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .info = cuda_info,
     .client_create = cuda_client_create,
     .client_set_share = cuda_client_set_share,
+    .client_device = cuda_client_device,
+    .client_peer = cuda_client_peer,
     .client_stop = cuda_client_stop,
     .client_destroy = cuda_client_destroy,
     .memory_map = cuda_memory_map,

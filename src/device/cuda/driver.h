@@ -13,6 +13,7 @@
 #define CUDA_DRIVER_FUNCTIONS(X)                                                                                     \
     X(cuInit)                                                                                                        \
     X(cuDriverGetVersion)                                                                                            \
+    X(cuDeviceGetCount)                                                                                              \
     X(cuDeviceGet)                                                                                                   \
     X(cuDeviceGetName)                                                                                               \
     X(cuDeviceGetUuid_v2)                                                                                            \
@@ -67,6 +68,8 @@
     X(cuLaunchKernelEx)                                                                                              \
     X(cuLaunchHostFunc)                                                                                              \
     X(cuMemcpyAsync)                                                                                                 \
+    X(cuMemcpyPeerAsync)                                                                                             \
+    X(cuMemcpy3DPeerAsync)                                                                                           \
     X(cuMemcpyHtoDAsync_v2)                                                                                          \
     X(cuMemcpy3DAsync_v2)                                                                                            \
     X(cuArray3DCreate_v2)                                                                                            \

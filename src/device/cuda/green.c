@@ -21,13 +21,14 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 /* --- the device ----------------------------------------------------------------------------------------------------- */
 
-static CUresult split(struct dev *d)
+static CUresult split(struct cuda_gpu *gpu)
 {
-    struct cuda_groups *g = &d->groups;
+    struct dev *d = gpu->dev;
+    struct cuda_groups *g = &gpu->groups;
     const CUdevResourceType type = CU_DEV_RESOURCE_TYPE_SM;
     CUdevResource all = { 0 };
     unsigned count = 0;
-    CUresult r = d->api.cuDeviceGetDevResource(d->device, &all, type);
+    CUresult r = d->api.cuDeviceGetDevResource(gpu->device, &all, type);
     if (r == CUDA_SUCCESS) /* how many there would be; the driver rounds the size up to its smallest */
         r = d->api.cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, 1);
     if (r != CUDA_SUCCESS)
@@ -42,18 +43,24 @@ static CUresult split(struct dev *d)
     return g->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-void cuda_places_open(struct dev *d)
+void cuda_places_open(struct cuda_gpu *g)
 {
-    struct dev_info *i = &d->info;
-    int least = 0, greatest = 0;
-    CUresult r = split(d);
+    struct dev_info *i = &g->info;
+    CUresult r = split(g);
     if (r != CUDA_SUCCESS) {
         gm_warn(&topic, "no green contexts: error %d; shares of multiprocessors are not enforced", (int)r);
-        d->groups.count = d->groups.size = 0;
+        g->groups.count = g->groups.size = 0;
     }
-    i->multiprocessors_step = d->groups.size;
-    i->multiprocessors_shared = d->groups.size * d->groups.count;
+    i->multiprocessors_step = g->groups.size;
+    i->multiprocessors_shared = g->groups.size * g->groups.count;
+}
 
+void cuda_priorities_open(struct cuda_gpu *g)
+{
+    struct dev *d = g->dev;
+    struct dev_info *i = &g->info;
+    int least = 0, greatest = 0;
+    cuda_enter(&d->gpus[0]);
     /* The lowest of the device's priorities are for the clients below normal: even their most urgent stream comes
      * after everything of the others. Neither kind hears of more than it has. */
     if (d->api.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest > least)
@@ -61,16 +68,17 @@ void cuda_places_open(struct dev *d)
     uint32_t all = (uint32_t)(least - greatest) + 1;
     i->priorities_low = all >= 4 ? 2 : 1;
     i->priorities = all >= 2 ? all - i->priorities_low : 1;
-    d->priority_least = least;
-    d->priority_shift = (int)(all - i->priorities);
+    g->priority_least = least;
+    g->priority_shift = (int)(all - i->priorities);
 }
 
 /* --- places --------------------------------------------------------------------------------------------------------- */
 
 /* Takes `wanted` groups, the least used first. */
-static void take_groups(struct dev *d, struct cuda_place *p, uint32_t wanted)
+static void take_groups(struct cuda_place *p, uint32_t wanted)
 {
-    struct cuda_groups *g = &d->groups;
+    struct dev *d = p->gpu->dev;
+    struct cuda_groups *g = &p->gpu->groups;
     pthread_mutex_lock(&d->lock);
     for (uint32_t n = 0; n < wanted; n++) {
         uint32_t best = CUDA_GROUPS_MAX;
@@ -83,56 +91,61 @@ static void take_groups(struct dev *d, struct cuda_place *p, uint32_t wanted)
     pthread_mutex_unlock(&d->lock);
 }
 
-static void give_groups(struct dev *d, const struct cuda_place *p)
+static void give_groups(const struct cuda_place *p)
 {
+    struct dev *d = p->gpu->dev;
+    struct cuda_groups *g = &p->gpu->groups;
     pthread_mutex_lock(&d->lock);
-    for (uint32_t i = 0; i < d->groups.count; i++)
-        d->groups.use[i] -= (uint32_t)(p->groups >> i & 1);
+    for (uint32_t i = 0; i < g->count; i++)
+        g->use[i] -= (uint32_t)(p->groups >> i & 1);
     pthread_mutex_unlock(&d->lock);
 }
 
-static CUresult make_green(struct dev *d, struct cuda_place *p, uint32_t multiprocessors)
+static CUresult make_green(struct cuda_place *p, uint32_t multiprocessors)
 {
+    struct dev *d = p->gpu->dev;
+    const struct cuda_groups *g = &p->gpu->groups;
     CUdevResource chosen[CUDA_GROUPS_MAX], got = { 0 };
     CUdevResourceDesc description;
     unsigned count = 0;
-    uint32_t wanted = GM_MIN(multiprocessors / d->groups.size, d->groups.count);
-    take_groups(d, p, GM_MAX(wanted, 1u));
-    for (uint32_t i = 0; i < d->groups.count; i++)
+    uint32_t wanted = GM_MIN(multiprocessors / g->size, g->count);
+    take_groups(p, GM_MAX(wanted, 1u));
+    for (uint32_t i = 0; i < g->count; i++)
         if (p->groups >> i & 1)
-            chosen[count++] = d->groups.group[i];
+            chosen[count++] = g->group[i];
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuGreenCtxCreate(&p->green, description, d->device, CU_GREEN_CTX_DEFAULT_STREAM);
+        r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
     if (r != CUDA_SUCCESS) {
         p->green = NULL;
-        give_groups(d, p);
+        give_groups(p);
         return r;
     }
     r = d->api.cuGreenCtxGetDevResource(p->green, &got, CU_DEV_RESOURCE_TYPE_SM);
-    if (r != CUDA_SUCCESS || got.sm.smCount != count * d->groups.size)
-        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", count * d->groups.size,
+    if (r != CUDA_SUCCESS || got.sm.smCount != count * g->size)
+        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", count * g->size,
                 got.sm.smCount, (int)r);
     return CUDA_SUCCESS;
 }
 
-CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int priority)
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
 {
-    struct dev *d = c->dev;
-    const struct cuda_place *now = atomic_load_explicit(&c->place, memory_order_relaxed);
+    struct cuda_seat *seat = &c->seats[g->index];
+    const struct cuda_place *now = atomic_load_explicit(&seat->place, memory_order_relaxed);
     CUresult r = CUDA_SUCCESS;
-    if (multiprocessors >= d->info.multiprocessors || d->groups.count == 0)
+    if (multiprocessors >= g->info.multiprocessors || g->groups.count == 0)
         multiprocessors = 0;
     if (now && now->multiprocessors == multiprocessors && now->low == (priority > 0))
         return CUDA_SUCCESS;
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    p->gpu = g;
     p->number = ++c->places_made;
     p->low = priority > 0;
     p->multiprocessors = multiprocessors;
     if (multiprocessors)
-        r = make_green(d, p, multiprocessors);
+        r = make_green(p, multiprocessors);
     if (r != CUDA_SUCCESS) {
         free(p);
         return r;
@@ -140,7 +153,7 @@ CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int prio
     pthread_mutex_lock(&c->places_lock);
     gm_list_append(&c->places, &p->link);
     pthread_mutex_unlock(&c->places_lock);
-    atomic_store_explicit(&c->place, p, memory_order_release);
+    atomic_store_explicit(&seat->place, p, memory_order_release);
     return CUDA_SUCCESS;
 }
 
@@ -149,17 +162,22 @@ static void place_destroy(struct dev_client *c, struct cuda_place *p)
     gm_list_remove(&p->link);
     if (p->green) {
         (void)c->dev->api.cuGreenCtxDestroy(p->green);
-        give_groups(c->dev, p);
+        give_groups(p);
     }
     free(p);
 }
 
+/* Streams from now on go there. */
+static bool is_in_use(const struct dev_client *c, const struct cuda_place *p)
+{
+    return p == atomic_load_explicit(&c->seats[p->gpu->index].place, memory_order_acquire);
+}
+
 void cuda_places_collect(struct dev_client *c, bool all)
 {
-    const struct cuda_place *now = atomic_load_explicit(&c->place, memory_order_acquire);
     pthread_mutex_lock(&c->places_lock);
     gm_list_for_each_safe (p, &c->places, struct cuda_place, link)
-        if (all || (p != now && p->streams == 0 && !p->unsure))
+        if (all || (!is_in_use(c, p) && p->streams == 0 && !p->unsure))
             place_destroy(c, p);
     pthread_mutex_unlock(&c->places_lock);
 }
@@ -167,18 +185,18 @@ void cuda_places_collect(struct dev_client *c, bool all)
 /* --- streams -------------------------------------------------------------------------------------------------------- */
 
 /* A client's priority of a stream as one of the device's. */
-static int device_priority(const struct dev *d, bool low, int priority)
+static int device_priority(const struct cuda_gpu *g, bool low, int priority)
 {
-    int most = 1 - (int)(low ? d->info.priorities_low : d->info.priorities);
+    int most = 1 - (int)(low ? g->info.priorities_low : g->info.priorities);
     priority = GM_MAX(priority, most);
     priority = GM_MIN(priority, 0);
-    return d->priority_least + priority - (low ? 0 : d->priority_shift);
+    return g->priority_least + priority - (low ? 0 : g->priority_shift);
 }
 
 static CUresult make_stream(const struct dev_queue *q, const struct cuda_place *p, CUstream *out)
 {
     struct dev *d = q->client->dev;
-    int priority = device_priority(d, p->low, q->priority);
+    int priority = device_priority(q->gpu, p->low, q->priority);
     return p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
                     : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
 }
@@ -190,7 +208,7 @@ CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
 
 static void create_stream(struct dev_queue *q)
 {
-    struct cuda_place *p = atomic_load_explicit(&q->client->place, memory_order_acquire);
+    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
     if (!cuda_check(q->client, make_stream(q, p, &q->stream), "the device refused to make a stream")) {
         q->stream = NULL;
         return;
@@ -218,7 +236,7 @@ static void move_stream(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    struct cuda_place *p = atomic_load_explicit(&c->place, memory_order_acquire);
+    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
     CUstream next = NULL;
     cuda_stream_settle(q);
     if (q->before || q->refused == p) /* one move at a time; what failed once is not tried with every operation */
@@ -266,7 +284,10 @@ static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
 
 void cuda_stream_settle(struct dev_queue *q)
 {
-    if (!q->before || !is_done(q, q->before))
+    if (!q->before)
+        return;
+    cuda_enter(q->gpu);
+    if (!is_done(q, q->before))
         return;
     leave(q, q->before, q->place_before);
     q->before = NULL;

@@ -39,15 +39,15 @@ static CUresult load_image(struct dev *d, const void *bytes, size_t size, uint32
     return r;
 }
 
-static uint32_t capability(const struct dev *d)
+static uint32_t capability(const struct cuda_gpu *g)
 {
-    const int32_t *a = d->info.attributes;
+    const int32_t *a = g->info.attributes;
     return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
 
-static int library_create(struct dev *d, const void *bytes, size_t size, uint32_t kind, struct cuda_library **out,
-                          char **log)
+static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind,
+                          struct cuda_library **out, char **log)
 {
     struct cuda_library *l = calloc(1, sizeof(*l));
     *out = NULL;
@@ -56,14 +56,14 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    cuda_image_calls(bytes, size, kind, capability(d), &l->prints, &l->asserts);
-    CUresult r = load_image(d, bytes, size, kind, &l->handle, log);
+    cuda_image_calls(bytes, size, kind, capability(g), &l->prints, &l->asserts);
+    CUresult r = load_image(g->dev, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
         free(l);
         return (int)r;
     }
-    l->keeps_values = cuda_image_keeps_values(bytes, size, kind, capability(d));
-    l->managed_apart = l->keeps_values && cuda_image_has_managed(bytes, size, kind, capability(d));
+    l->keeps_values = cuda_image_keeps_values(bytes, size, kind, capability(g));
+    l->managed_apart = l->keeps_values && cuda_image_has_managed(bytes, size, kind, capability(g));
     *out = l;
     return GM_CUDA_SUCCESS;
 }
@@ -73,8 +73,9 @@ static int library_create(struct dev *d, const void *bytes, size_t size, uint32_
 static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
 {
     gm_list_for_each (l, &d->libraries, struct cuda_library, link)
-        if (l->uid == like->uid && l->size == like->size && l->kind == like->kind &&
-            memcmp(l->digest, like->digest, sizeof(l->digest)) == 0 && memcmp(l->bytes, like->bytes, l->size) == 0)
+        if (l->uid == like->uid && l->capability == like->capability && l->size == like->size &&
+            l->kind == like->kind && memcmp(l->digest, like->digest, sizeof(l->digest)) == 0 &&
+            memcmp(l->bytes, like->bytes, l->size) == 0)
             return l;
     return NULL;
 }
@@ -89,19 +90,23 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     l->size = like->size;
     l->kind = like->kind;
     l->uid = like->uid;
+    l->capability = like->capability;
     memcpy(l->digest, like->digest, sizeof(l->digest));
     pthread_mutex_lock(&d->libraries_lock);
     gm_list_append(&d->libraries, &l->link);
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-int cuda_library_open(struct dev *d, uint32_t uid, const void *image, size_t size, uint32_t kind,
+int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log)
 {
-    struct cuda_library like = { .bytes = image, .size = size, .kind = kind, .uid = uid };
+    struct dev *d = g->dev;
+    struct cuda_library like = {
+        .bytes = image, .size = size, .kind = kind, .uid = uid, .capability = capability(g)
+    };
     *log = NULL;
     if (kind != WIRE_IMAGE_KIND_CUBIN && kind != WIRE_IMAGE_KIND_FATBIN)
-        return library_create(d, image, size, kind, out, log);
+        return library_create(g, image, size, kind, out, log);
     XXH128_hash_t h = XXH3_128bits(image, size);
     like.digest[0] = h.low64;
     like.digest[1] = h.high64;
@@ -112,8 +117,8 @@ int cuda_library_open(struct dev *d, uint32_t uid, const void *image, size_t siz
     pthread_mutex_unlock(&d->libraries_lock);
     if (*out)
         return GM_CUDA_SUCCESS;
-    int r = library_create(d, image, size, kind, out, log);
-    if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, capability(d)))
+    int r = library_create(g, image, size, kind, out, log);
+    if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, like.capability))
         share(d, *out, &like);
     return r;
 }
@@ -144,21 +149,23 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
 
 /* --- what a client changes ---------------------------------------------------------------------------------------- */
 
-bool cuda_library_raise_dynamic(struct dev *d, CUkernel kernel, uint32_t bytes)
+bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes)
 {
+    struct dev *d = g->dev;
     const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int now = 0;
     pthread_mutex_lock(&d->libraries_lock); /* between looking and raising nobody else may raise it more */
-    CUresult r = d->api.cuKernelGetAttribute(&now, a, kernel, d->device);
+    CUresult r = d->api.cuKernelGetAttribute(&now, a, kernel, g->device);
     if (r != CUDA_SUCCESS || now < 0 || (uint32_t)now < bytes)
-        r = d->api.cuKernelSetAttribute(a, (int)bytes, kernel, d->device);
+        r = d->api.cuKernelSetAttribute(a, (int)bytes, kernel, g->device);
     pthread_mutex_unlock(&d->libraries_lock);
     return r == CUDA_SUCCESS;
 }
 
 /* The kernel of the same name in another library, with what launches have asked of it. */
-static CUresult find_again(struct dev *d, CUlibrary in, const struct cuda_function *f, struct cuda_function *out)
+static CUresult find_again(struct cuda_gpu *g, CUlibrary in, const struct cuda_function *f, struct cuda_function *out)
 {
+    struct dev *d = g->dev;
     const char *name;
     *out = *f;
     CUresult r = d->api.cuKernelGetName(&name, f->handle);
@@ -166,11 +173,11 @@ static CUresult find_again(struct dev *d, CUlibrary in, const struct cuda_functi
         r = d->api.cuLibraryGetKernel(&out->handle, in, name);
     if (r == CUDA_SUCCESS)
         r = d->api.cuKernelGetFunction(&out->loaded, out->handle);
-    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(d, out->handle, f->dynamic_max))
+    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && f->non_portable)
         r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, out->handle,
-                                        d->device);
+                                        g->device);
     return r;
 }
 
@@ -184,10 +191,10 @@ int cuda_library_own(struct dev_module *m)
     struct cuda_function *found = calloc(GM_MAX(m->functions_count, 1u), sizeof(*found));
     if (!found)
         return GM_CUDA_OUT_OF_MEMORY;
-    int r = library_create(d, l->bytes, l->size, l->kind, &own, &log);
+    int r = library_create(m->gpu, l->bytes, l->size, l->kind, &own, &log);
     free(log);
     for (uint32_t i = 0; i < m->functions_count && r == GM_CUDA_SUCCESS; i++)
-        r = (int)find_again(d, own->handle, &m->functions[i], &found[i]);
+        r = (int)find_again(m->gpu, own->handle, &m->functions[i], &found[i]);
     if (r == GM_CUDA_SUCCESS) {
         atomic_fetch_add_explicit(&m->client->runs.modules, 1,
                                   memory_order_release); /* this is its client's thread */

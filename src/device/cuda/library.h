@@ -24,12 +24,13 @@ struct cuda_library {
     const void *bytes;  /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
-    uint32_t uid; /* of the clients who share it */
+    uint32_t uid;        /* of the clients who share it */
+    uint32_t capability; /* of the GPUs that share it */
 };
 
-/* The library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
+/* For a GPU, which is entered: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
  * driver gave it. */
-int cuda_library_open(struct dev *d, uint32_t uid, const void *image, size_t size, uint32_t kind,
+int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
@@ -44,7 +45,7 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
 /* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
 int cuda_library_own(struct dev_module *m);
 
-/* The kernel takes at least this much dynamic shared memory from now on. */
-bool cuda_library_raise_dynamic(struct dev *d, CUkernel kernel, uint32_t bytes);
+/* The kernel takes, on this GPU, at least this much dynamic shared memory from now on. */
+bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);
 
 #endif

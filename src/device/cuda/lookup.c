@@ -14,10 +14,11 @@
 #define VARIABLES_MAX 65536u
 #define NAMES_ROOM    4200u /* what one more name may take in an answer */
 
-static uint32_t attribute(const struct dev *d, CUkernel k, CUfunction_attribute a)
+static uint32_t attribute(const struct cuda_gpu *g, CUkernel k, CUfunction_attribute a)
 {
     int value = 0;
-    return d->api.cuKernelGetAttribute(&value, a, k, d->device) == CUDA_SUCCESS && value > 0 ? (uint32_t)value : 0;
+    return g->dev->api.cuKernelGetAttribute(&value, a, k, g->device) == CUDA_SUCCESS && value > 0 ? (uint32_t)value
+                                                                                                  : 0;
 }
 
 static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *params, uint32_t *bytes)
@@ -32,24 +33,24 @@ static uint32_t param_list(const struct dev *d, CUkernel k, struct dev_param *pa
     return count;
 }
 
-static int describe(const struct dev *d, struct cuda_function *f, const char *name, struct wire_enc *reply)
+static int describe(const struct cuda_gpu *g, struct cuda_function *f, const char *name, struct wire_enc *reply)
 {
     struct dev_param *params = malloc(PARAMS_MAX * sizeof(*params));
     if (!params)
         return GM_CUDA_OUT_OF_MEMORY;
-    uint32_t count = param_list(d, f->handle, params, &f->param_bytes);
-    f->dynamic_max = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    uint32_t count = param_list(g->dev, f->handle, params, &f->param_bytes);
+    f->dynamic_max = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
     const struct wire_function_info info = {
         .name = name,
         .param_bytes = f->param_bytes,
         .params = { .data = params, .size = count * (uint32_t)sizeof(*params) },
-        .max_threads = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
-        .registers = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_NUM_REGS),
-        .shared_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
-        .const_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
-        .local_bytes = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
-        .ptx_version = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_PTX_VERSION),
-        .binary_version = attribute(d, f->handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+        .max_threads = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+        .registers = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_NUM_REGS),
+        .shared_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+        .const_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES),
+        .local_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        .ptx_version = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_PTX_VERSION),
+        .binary_version = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION),
     };
     wire_put_function_info(reply, &info);
     free(params);
@@ -70,7 +71,7 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
     if (r == CUDA_SUCCESS) /* loads it */
         r = d->api.cuKernelGetFunction(&f.loaded, f.handle);
     if (r == CUDA_SUCCESS)
-        r = (CUresult)describe(d, &f, w.name, reply);
+        r = (CUresult)describe(m->gpu, &f, w.name, reply);
     if (r == CUDA_SUCCESS)
         m->functions[m->functions_count++] = f;
     return (int)r;
@@ -164,7 +165,7 @@ int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_
     const struct cuda_function *f = function(m, w.index);
     if (!f)
         return GM_CUDA_INVALID_HANDLE;
-    CUresult r = d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, d->device);
+    CUresult r = d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, m->gpu->device);
     if (w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && cuda_library_is_shared(m->library))
         value = f->non_portable;
     if (r == CUDA_SUCCESS)
@@ -193,15 +194,15 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
     if (!is_harmless(w.attribute))
         r = (CUresult)cuda_library_own(m);
     if (r == CUDA_SUCCESS && !(permission && w.value == 0 && cuda_library_is_shared(m->library)))
-        r = d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, d->device);
+        r = d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, m->gpu->device);
     if (r == CUDA_SUCCESS && permission)
         f->non_portable = w.value != 0;
     return (int)r;
 }
 
-void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes)
+void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes)
 {
-    if (bytes > f->dynamic_max && bytes <= INT32_MAX && cuda_library_raise_dynamic(d, f->handle, bytes))
+    if (bytes > f->dynamic_max && bytes <= INT32_MAX && cuda_library_raise_dynamic(g, f->handle, bytes))
         f->dynamic_max = bytes;
 }
 
@@ -226,7 +227,7 @@ int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *
         .attrs = attributes,
         .numAttrs = (unsigned)(w.attributes.size / sizeof(*attributes)),
     };
-    cuda_function_dynamic(d, f, w.shared_bytes);
+    cuda_function_dynamic(m->gpu, f, w.shared_bytes);
     CUresult r = w.largest ? d->api.cuOccupancyMaxPotentialClusterSize(&value, (CUfunction)f->handle, &config)
                            : d->api.cuOccupancyMaxActiveClusters(&value, (CUfunction)f->handle, &config);
     if (r == CUDA_SUCCESS)
@@ -243,7 +244,7 @@ int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *re
     struct cuda_function *f = function(m, w.index);
     if (args->fatal || !f || w.threads > INT32_MAX)
         return GM_CUDA_INVALID_VALUE;
-    cuda_function_dynamic(d, f, w.shared_bytes);
+    cuda_function_dynamic(m->gpu, f, w.shared_bytes);
     CUresult r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, (CUfunction)f->handle, (int)w.threads,
                                                                     w.shared_bytes);
     if (r == CUDA_SUCCESS)

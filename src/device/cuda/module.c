@@ -21,8 +21,9 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&m->link);
     m->client = c;
-    cuda_enter(c->dev);
-    int result = cuda_library_open(c->dev, c->uid, image, size, kind, &m->library, &info->log);
+    m->gpu = &c->dev->gpus[device];
+    cuda_enter(m->gpu);
+    int result = cuda_library_open(m->gpu, c->uid, image, size, kind, &m->library, &info->log);
     if (result != GM_CUDA_SUCCESS) {
         free(m);
         if (cuda_is_fatal((CUresult)result) && result != GM_CUDA_UNKNOWN)
@@ -58,7 +59,7 @@ void cuda_module_unload(struct dev_module *m)
     if (!m)
         return;
     struct dev_client *c = m->client;
-    cuda_enter(c->dev);
+    cuda_enter(m->gpu);
     pthread_mutex_lock(&c->modules_lock);
     atomic_fetch_add_explicit(&c->runs.modules, 1, memory_order_release);
     gm_list_remove(&m->link);

@@ -122,10 +122,12 @@ static void *reader(void *arg)
     return NULL;
 }
 
-/* All that finished kernels have printed is with its client. The stream is empty: nothing is waited for. */
-static void flush(struct dev *d)
+/* All that finished kernels of the GPU have printed is with its client. The stream is empty: nothing is waited for. */
+static void flush(struct cuda_gpu *g)
 {
-    CUresult r = d->api.cuStreamSynchronize(d->print_stream);
+    struct dev *d = g->dev;
+    cuda_enter(g);
+    CUresult r = d->api.cuStreamSynchronize(g->print_stream);
     if (r != CUDA_SUCCESS)
         cuda_die(d, r);
     fflush(stdout);
@@ -148,18 +150,18 @@ void cuda_output_look(struct dev_queue *q)
 static void *shower(void *arg)
 {
     struct dev *d = arg;
-    cuda_enter(d);
     pthread_mutex_lock(&d->lock);
     for (;;) {
         while (gm_list_empty(&d->printed))
             pthread_cond_wait(&d->print_work, &d->lock);
         struct dev_queue *q = gm_list_entry(d->printed.next, struct dev_queue, printed);
         struct dev_client *c = q->client;
+        struct cuda_gpu *gpu = q->gpu;
         uint64_t arrived = atomic_load_explicit(&c->print_words[q->number], memory_order_acquire);
         c->print_silent++;
         d->showing = q;
         pthread_mutex_unlock(&d->lock);
-        flush(d);
+        flush(gpu);
         pthread_mutex_lock(&d->lock);
         d->showing = NULL;
         pthread_cond_broadcast(&d->print_shown);
@@ -177,28 +179,32 @@ static void *shower(void *arg)
 static bool make_words(struct dev_client *c)
 {
     const struct cuda_driver *api = &c->dev->api;
-    CUdeviceptr at = 0;
     void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED)
         return false;
     if (api->cuMemHostRegister_v2(words, WORDS_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
-            CUDA_SUCCESS ||
-        api->cuMemHostGetDevicePointer_v2(&at, words, 0) != CUDA_SUCCESS) {
-        (void)api->cuMemHostUnregister(words);
+        CUDA_SUCCESS) {
         munmap(words, WORDS_BYTES);
         return false;
     }
-    c->print_words_at = at;
     c->print_words = words;
     return true;
 }
 
-bool cuda_output_watched(struct dev_client *c)
+/* Where the GPU, which is entered, sees them. */
+static bool find_words(struct dev_client *c, const struct cuda_gpu *g)
 {
+    CUdeviceptr *at = &c->print_words_at[g->index];
+    return *at || c->dev->api.cuMemHostGetDevicePointer_v2(at, c->print_words, 0) == CUDA_SUCCESS;
+}
+
+bool cuda_output_watched(struct dev_queue *q)
+{
+    struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    if (GM_LIKELY(c->may_print))
+    if (GM_LIKELY(c->may_print && c->print_words_at[q->gpu->index]))
         return true;
-    if (d->pipe < 0 || !make_words(c))
+    if (d->pipe < 0 || (!c->print_words && !make_words(c)) || !find_words(c, q->gpu))
         return false;
     pthread_mutex_lock(&d->lock);
     c->may_print = true;
@@ -247,7 +253,7 @@ CUdeviceptr cuda_output_word(struct dev_queue *q, CUdeviceptr direct)
     if (apart)
         q->print_marked = q->last;
     pthread_mutex_unlock(&c->dev->lock);
-    return apart ? c->print_words_at + q->number * sizeof(uint64_t) : direct;
+    return apart ? c->print_words_at[q->gpu->index] + q->number * sizeof(uint64_t) : direct;
 }
 
 void cuda_output_drop(struct dev_queue *q)
@@ -297,11 +303,14 @@ static int start(struct dev *d, void *(*body)(void *))
     return -r;
 }
 
+CUresult cuda_output_add(struct cuda_gpu *g)
+{
+    return g->dev->api.cuStreamCreateWithPriority(&g->print_stream, CU_STREAM_NON_BLOCKING, 0);
+}
+
 int cuda_output_open(struct dev *d)
 {
     int ends[2];
-    if (d->api.cuStreamCreateWithPriority(&d->print_stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
-        return -ENODEV;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     d->pipe = ends[0];

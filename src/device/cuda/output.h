@@ -24,6 +24,8 @@
 
 /* Redirects standard output and starts the threads. 0 or -errno; without it nothing prints. */
 GM_MUST_CHECK int cuda_output_open(struct dev *d);
+/* A GPU is being opened, and entered. */
+CUresult cuda_output_add(struct cuda_gpu *g);
 
 /* Main thread: a client comes, and goes; nothing of it runs any more. */
 void cuda_output_join(struct dev_client *c);
@@ -31,7 +33,7 @@ void cuda_output_leave(struct dev_client *c);
 
 /* The client's thread. */
 /* A launch of an image that may print: makes what is needed for that. False: its text will be lost. */
-bool cuda_output_watched(struct dev_client *c);
+bool cuda_output_watched(struct dev_queue *q);
 /* True if the client may submit one; else its ring's bell rings when it may ask again. */
 bool cuda_output_take_turn(struct dev_client *c);
 /* Such a launch is about to be submitted. */

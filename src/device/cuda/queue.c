@@ -25,11 +25,12 @@ static void mark_now(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    CUdeviceptr word = c->streams_at + q->number * sizeof(struct tp_stream_slot);
+    CUdeviceptr word = c->seats[q->gpu->index].streams_at + q->number * sizeof(struct tp_stream_slot);
     q->unmarked = 0;
     gm_list_remove(&q->dirty);
     if (q->marked == q->last || !q->stream)
         return;
+    cuda_enter(q->gpu);
     if (GM_UNLIKELY(c->may_print))
         word = cuda_output_word(q, word);
     if (!cuda_check(c, d->api.cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT),
@@ -81,7 +82,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         complete_at_once(q, op->seq);
         return;
     }
-    if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
+    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed)))
         cuda_stream_place(q);
     if (GM_UNLIKELY(!q->stream)) { /* the client has an error */
         q->last = op->seq;
@@ -103,7 +104,7 @@ bool cuda_queue_is_open(struct dev_queue *q)
 {
     if (q->gate || !gm_list_empty(&q->held))
         return false;
-    if (GM_UNLIKELY(q->place != atomic_load_explicit(&q->client->place, memory_order_relaxed)))
+    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed)))
         cuda_stream_place(q);
     return q->stream != NULL;
 }
@@ -144,7 +145,7 @@ static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
 {
-    cuda_enter(q->client->dev);
+    cuda_enter(q->gpu);
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && !stands(q, op)) {
@@ -184,6 +185,7 @@ static bool advance(struct dev_queue *q)
         if (stands(q, op))
             return any;
         gm_list_remove(&op->link);
+        cuda_enter(q->gpu);
         submit(q, op);
         release(q, op);
         any = true;
@@ -205,7 +207,7 @@ void cuda_gate_moved(struct dev_queue *q)
 {
     if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
         return;
-    cuda_enter(q->client->dev);
+    cuda_enter(q->gpu);
     submitted(q, q->gate);
     q->gate = 0;
     advance_all(q->client);
@@ -213,7 +215,6 @@ void cuda_gate_moved(struct dev_queue *q)
 
 void cuda_flush(struct dev_client *c)
 {
-    cuda_enter(c->dev);
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
     while (!gm_list_empty(&c->dirty))
@@ -239,8 +240,8 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, in
     struct dev_queue *q = calloc(1, sizeof(*q));
     if (!q)
         return GM_CUDA_OUT_OF_MEMORY;
-    cuda_enter(c->dev);
     q->client = c;
+    q->gpu = &c->dev->gpus[device];
     q->number = stream;
     q->slot = &c->session->streams[stream];
     q->last = q->marked = q->seen = q->accepted =
@@ -263,7 +264,7 @@ void cuda_queue_destroy(struct dev_queue *q)
         return;
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    cuda_enter(d);
+    cuda_enter(q->gpu);
     cuda_output_drop(q);
     pthread_mutex_lock(&d->lock);
     gm_list_remove(&q->active);
@@ -274,6 +275,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     gm_list_remove(&q->link);
     if (q->event)
         (void)d->api.cuEventDestroy_v2(q->event);
+    cuda_detours_destroy(q);
     cuda_stream_destroy(q);
     free(q);
 }
@@ -283,12 +285,12 @@ void cuda_queue_destroy(struct dev_queue *q)
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     struct cuda_function *f = l->function < l->module->functions_count ? &l->module->functions[l->function] : NULL;
-    cuda_enter(q->client->dev);
+    cuda_enter(q->gpu);
     if (!f || l->params_size != f->param_bytes + l->attributes * DEV_LAUNCH_ATTRIBUTE) {
         (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
-    cuda_function_dynamic(q->client->dev, f, l->shared_bytes);
+    cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->asserts))
         cuda_complaint_asserts(q->client);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
@@ -299,7 +301,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
-                                        .prints = l->module->library->prints && cuda_output_watched(q->client),
+                                        .prints = l->module->library->prints && cuda_output_watched(q),
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

@@ -143,7 +143,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run)
 {
     struct dev_client *c = q->client;
-    cuda_enter(c->dev);
+    cuda_enter(q->gpu);
     if (!cuda_queue_is_open(q))
         return DEV_RUN_PLAIN;
     uint64_t hash = XXH3_64bits(run->records, run->size);

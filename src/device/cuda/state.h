@@ -1,7 +1,8 @@
 /*
  * The cuda device: what its files share.
  *
- * One primary context for all clients. A client's device area is one reservation of addresses in it, into which the
+ * One primary context of each GPU for all clients. The first GPU's is there from the start; another one's is made when
+ * the first client uses it. A client's device area is one reservation of addresses for all of them, into which the
  * server's memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a stream of the
  * driver. Completion words are written by the GPU itself, at marks: a write behind everything submitted so far, made
  * when the client's ring has run dry and after every so many operations. The GPU cannot wake a sleeper, so one thread
@@ -34,9 +35,10 @@ struct cuda_groups {
     uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
 };
 
-/* Where streams of a client live: a green context, or the whole device; and how urgent they are. */
+/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent they are. */
 struct cuda_place {
-    struct gm_list link;      /* client->places */
+    struct gm_list link; /* client->places */
+    struct cuda_gpu *gpu;
     uint64_t number;          /* never used twice in a client */
     CUgreenCtx green;         /* NULL: the whole device */
     uint64_t groups;          /* bit for each; 0: all of the device */
@@ -46,17 +48,26 @@ struct cuda_place {
     uint32_t streams;         /* the client's thread */
 };
 
+/* One of the GPUs. The main thread opens it, before anybody else is told of it. */
+struct cuda_gpu {
+    struct dev *dev;
+    uint32_t index; /* in dev->gpus */
+    struct dev_info info;
+    CUdevice device;
+    CUcontext context; /* NULL: not open */
+    CUfunction stamp;  /* writes the time and a sequence number */
+    struct cuda_groups groups;
+    int priority_least;    /* the device's */
+    int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
+    CUstream print_stream; /* output.h: always empty */
+};
+
 struct dev {
     struct cuda_driver api;
-    struct dev_info info;
+    struct cuda_gpu gpus[DEV_DEVICES];
+    uint32_t count;
     struct dev_events events;
-    CUdevice device;
-    CUcontext context;
-    CUfunction stamp; /* writes the time and a sequence number */
     _Atomic bool dead;
-    struct cuda_groups groups;
-    int priority_least; /* the device's */
-    int priority_shift; /* so much more urgent are streams of clients that are not below normal */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -68,7 +79,6 @@ struct dev {
     /* output.h; under `lock` where nothing else is said */
     int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
     pthread_mutex_t pipe_lock; /* to read; before `lock` */
-    CUstream print_stream;     /* always empty */
     struct dev_client *author, *author_before;
     uint64_t author_since;
     struct gm_list printed;    /* queues whose completion waits for its text */
@@ -84,6 +94,23 @@ struct cuda_range {
     struct gm_list link; /* client->ranges */
     uint64_t address, size;
     bool host;
+    uint32_t device; /* whose memory it is */
+    uint32_t access; /* as in memory_attach */
+    uint32_t given;  /* bit for each device that may touch it now */
+};
+
+/* What a client has of a GPU that it uses. */
+struct cuda_seat {
+    CUdeviceptr
+        streams_at; /* where the GPU sees session->streams and session->events; 0: the client does not use it */
+    CUdeviceptr events_at;
+    _Atomic(struct cuda_place *) place; /* of streams from now on; the main thread sets it */
+};
+
+/* Whose memory an address is; sorted. far.c */
+struct cuda_owner {
+    uint64_t address, end;
+    uint32_t device;
 };
 
 struct dev_client {
@@ -94,14 +121,19 @@ struct dev_client {
     uint64_t base, half; /* device area, then host area */
     int host_fd;         /* not owned */
     bool reserved, host_reserved, registered;
-    CUdeviceptr streams_at; /* where the device sees session->streams and session->events */
-    CUdeviceptr events_at;
+    struct cuda_seat seats[DEV_DEVICES];
+    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; the main thread's */
+    uint32_t multiprocessors[DEV_DEVICES];
+    int priority;
     struct gm_list ranges;
+    pthread_mutex_t owners_lock;
+    struct cuda_owner *owners; /* owners_lock; of the ranges, where there are several GPUs */
+    uint32_t owners_count;
+    struct cuda_gpu *asked; /* the client's thread: by the question that is being answered */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock: the main thread changes it, the client's looks variables up */
     pthread_mutex_t places_lock;
-    struct gm_list places;              /* places_lock */
-    _Atomic(struct cuda_place *) place; /* of streams from now on; the main thread sets it */
+    struct gm_list places; /* places_lock; of all GPUs */
     uint64_t places_made;
     uint32_t moving; /* queues that have left a stream behind */
     struct cuda_runs runs;
@@ -115,21 +147,21 @@ struct dev_client {
     uint32_t arrays_count, arrays_dying;
     uint32_t objects_count, objects_free; /* none is free below */
     pthread_mutex_t arrays_lock;
-    uint64_t arrays_bytes, arrays_limit; /* arrays_lock */
-    struct cuda_link *linking;           /* link.c; the client's thread */
-    _Atomic uint64_t submitted;          /* operations accepted */
-    _Atomic uint64_t completed;          /* of those, as far as was seen */
+    uint64_t arrays_bytes[DEV_DEVICES], arrays_limit[DEV_DEVICES]; /* arrays_lock */
+    struct cuda_link *linking;                                     /* link.c; the client's thread */
+    _Atomic uint64_t submitted;                                    /* operations accepted */
+    _Atomic uint64_t completed;                                    /* of those, as far as was seen */
 
     /* output.h; dev->lock where nothing else is said */
-    struct tp_output output;       /* has a lock of its own */
-    _Atomic bool asserts;          /* complaint.h: has launched something that has assertions */
-    bool may_print;                /* the client's thread reads it without */
-    bool print_waits;              /* for its turn */
-    bool print_hog;                /* was not waited for any longer */
-    uint32_t print_queues;         /* that have print_seq */
-    uint32_t print_silent;         /* completions since the last text */
-    _Atomic uint64_t *print_words; /* by stream number; the GPU writes. The client's thread makes them */
-    CUdeviceptr print_words_at;
+    struct tp_output output;                 /* has a lock of its own */
+    _Atomic bool asserts;                    /* complaint.h: has launched something that has assertions */
+    bool may_print;                          /* the client's thread reads it without */
+    bool print_waits;                        /* for its turn */
+    bool print_hog;                          /* was not waited for any longer */
+    uint32_t print_queues;                   /* that have print_seq */
+    uint32_t print_silent;                   /* completions since the last text */
+    _Atomic uint64_t *print_words;           /* by stream number; the GPU writes. The client's thread makes them */
+    CUdeviceptr print_words_at[DEV_DEVICES]; /* the client's thread: where each GPU sees them; 0: not asked yet */
 };
 
 /* Operations that a client may have with the driver, whose own queues hold about 1,000: whoever fills one stops in it. */
@@ -137,7 +169,7 @@ struct dev_client {
 
 struct cuda_function {
     CUkernel handle;
-    CUfunction loaded; /* the same in the primary context: found without a look at the current one */
+    CUfunction loaded; /* the same in the GPU's primary context: found without a look at the current one */
     uint32_t param_bytes;
     bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
@@ -148,13 +180,14 @@ struct cuda_function {
 struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
+    struct cuda_gpu *gpu;
     struct cuda_library *library; /* library.h */
     CUlibrary handle;             /* of the library */
     CUkernel *listed;             /* all kernels, once the client has asked for a list */
     uint32_t listed_count;
     struct cuda_function *functions;
     uint32_t functions_count;
-    struct cuda_global {
+    struct cuda_global { /* of the module's GPU */
         uint64_t address, size;
     } * globals;
     uint32_t globals_count;
@@ -163,6 +196,7 @@ struct dev_module {
 
 struct dev_queue {
     struct dev_client *client;
+    struct cuda_gpu *gpu;
     struct gm_list link;   /* client->queues */
     struct gm_list dirty;  /* client->dirty, or alone */
     struct gm_list active; /* dev->active, or alone; dev->lock */
@@ -174,6 +208,7 @@ struct dev_queue {
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
     const struct cuda_place *refused; /* there was no stream to be had there */
+    struct cuda_detour *detours;      /* far.c: by GPU; NULL: none yet */
     CUevent event;                    /* for others to wait for; made when first needed */
     uint64_t event_seq;               /* everything up to here is before the event */
     struct gm_list held;              /* operations behind a gate, or behind something held elsewhere */
@@ -193,8 +228,16 @@ struct dev_queue {
     uint64_t shown;         /* what of it has been published */
 };
 
-/* Makes the context current in the calling thread. */
-void cuda_enter(struct dev *d);
+/* Where streams of the queue's client are, on its GPU, from now on. */
+static inline struct cuda_place *cuda_place_now(const struct dev_queue *q, memory_order order)
+{
+    return atomic_load_explicit(&q->client->seats[q->gpu->index].place, order);
+}
+
+/* Makes the GPU's context current in the calling thread. */
+void cuda_enter(struct cuda_gpu *g);
+/* Main thread: the GPU is open from now on, and entered. */
+CUresult cuda_gpu_open(struct cuda_gpu *g);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
  * is the context's end ends the process. Any thread, no lock held. */
@@ -212,6 +255,8 @@ bool cuda_is_fatal(CUresult r);
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
 
 /* --- client.c */
+int cuda_client_device(struct dev_client *c, uint32_t device);
+int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
 void cuda_client_stop(struct dev_client *c);
@@ -221,11 +266,26 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
                        uint32_t device, uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
+/* --- far.c: memory of another GPU than the queue's */
+/* Main thread: what is mapped there is this GPU's, and no longer. CUresult */
+int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
+void cuda_owner_remove(struct dev_client *c, uint64_t address);
+void cuda_owners_finish(struct dev_client *c);
+/* Any thread: the GPU whose memory that is; `none` for the host's, and for what is nobody's. */
+struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none);
+/* The client's thread: an operation of the queue that is another GPU's to do. *into is where it is put, with that GPU
+ * entered; between both calls nothing else is done for the queue. */
+CUresult cuda_detour_begin(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
+CUresult cuda_detour_end(struct dev_queue *q, struct cuda_gpu *to);
+void cuda_detours_destroy(struct dev_queue *q);
+
 /* --- green.c: see there */
-/* What the device can be split into, and its priorities; also what programs are told of them. */
-void cuda_places_open(struct dev *d);
+/* What the GPU can be split into; also what programs are told of that. */
+void cuda_places_open(struct cuda_gpu *g);
+/* Its priorities. A GPU that is not open is taken to have those of the first. */
+void cuda_priorities_open(struct cuda_gpu *g);
 /* Main thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
-CUresult cuda_place_set(struct dev_client *c, uint32_t multiprocessors, int priority);
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
 void cuda_places_collect(struct dev_client *c, bool all);
 /* The client's thread, as the following: the queue has no stream yet, or one where the client is no longer. Makes one where
@@ -252,7 +312,7 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
 int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 /* Lets a function have so much dynamic shared memory; what it may not have, its launch will say. */
-void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes);
+void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes);
 
 /* --- submit.c: a client's launch attributes, copied to `out` (DEV_LAUNCH_ATTRIBUTES_MAX). False if there are too many, or
  * one that a client may not give. */

@@ -107,12 +107,42 @@ static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice
            !__builtin_add_overflow(*out, r->width, out);
 }
 
-static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, uint64_t z)
+/* From one GPU's memory to another one's. */
+static CUresult copy_between(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_gpu *to,
+                             const struct cuda_gpu *from, CUstream into)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUresult result = CUDA_SUCCESS;
+    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++) {
+        CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
+        if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width)) {
+            result = api->cuMemcpyPeerAsync(dst, to->context, src, from->context, r->width * r->height, into);
+            continue;
+        }
+        const CUDA_MEMCPY3D_PEER box = {
+            .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+            .srcDevice = src,
+            .srcContext = from->context,
+            .srcPitch = r->src_pitch,
+            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+            .dstDevice = dst,
+            .dstContext = to->context,
+            .dstPitch = r->dst_pitch,
+            .WidthInBytes = r->width,
+            .Height = r->height,
+            .Depth = 1,
+        };
+        result = api->cuMemcpy3DPeerAsync(&box, into);
+    }
+    return result;
+}
+
+static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, uint64_t z, CUstream into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
     if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width))
-        return api->cuMemcpyAsync(dst, src, r->width * r->height, cuda_into(q));
+        return api->cuMemcpyAsync(dst, src, r->width * r->height, into);
     const CUDA_MEMCPY3D box = {
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
         .srcDevice = src,
@@ -124,7 +154,44 @@ static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, u
         .Height = r->height,
         .Depth = 1,
     };
-    return api->cuMemcpy3DAsync_v2(&box, cuda_into(q));
+    return api->cuMemcpy3DAsync_v2(&box, into);
+}
+
+static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_gpu *to,
+                          const struct cuda_gpu *from, CUstream into)
+{
+    CUresult result = CUDA_SUCCESS;
+    if (GM_UNLIKELY(to != from))
+        return copy_between(q, r, to, from, into);
+    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
+        result = copy_plane(q, r, z, into);
+    return result;
+}
+
+/* The GPU that has to do it: the queue's, where it is one of both. */
+static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, struct cuda_gpu *from)
+{
+    return to == q->gpu || from == q->gpu ? q->gpu : from;
+}
+
+/* Where there are several GPUs. */
+static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
+{
+    struct cuda_gpu *to = cuda_owner(q->client, r->dst, NULL), *from = cuda_owner(q->client, r->src, NULL);
+    CUstream into = cuda_into(q);
+    to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
+    from = from ? from : to;
+    struct cuda_gpu *does = doer(q, to, from);
+    if (does == q->gpu && to == from)
+        return copy_into(q, r, to, from, into);
+    if (q->learning || !to->context || !from->context) /* that is no operation for a graph */
+        return CUDA_ERROR_INVALID_VALUE;
+    if (does == q->gpu)
+        return copy_into(q, r, to, from, into);
+    CUresult result = cuda_detour_begin(q, does, &into);
+    if (result == CUDA_SUCCESS)
+        result = copy_into(q, r, to, from, into);
+    return result == CUDA_SUCCESS ? cuda_detour_end(q, does) : result;
 }
 
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
@@ -137,50 +204,72 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
         (r->height > 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16 ||
         !cuda_holds(q->client, r->dst, dst_size) || !cuda_holds(q->client, r->src, src_size))
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
+    else if (GM_UNLIKELY(q->client->dev->count > 1))
+        result = copy_far(q, r);
     else
-        for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
-            result = copy_plane(q, r, z);
+        result = copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
     (void)cuda_outcome(q, result, "the device refused a copy");
+}
+
+/* Where an operation on one piece of memory goes: *does is the GPU that has to do it. After it, leave(). */
+static CUresult go(struct dev_queue *q, uint64_t address, struct cuda_gpu **does, CUstream *into)
+{
+    *does = GM_UNLIKELY(q->client->dev->count > 1) ? cuda_owner(q->client, address, q->gpu) : q->gpu;
+    *into = cuda_into(q);
+    if (GM_LIKELY(*does == q->gpu))
+        return CUDA_SUCCESS;
+    return q->learning ? CUDA_ERROR_INVALID_VALUE : cuda_detour_begin(q, *does, into);
+}
+
+static CUresult leave(struct dev_queue *q, CUresult r, struct cuda_gpu *does)
+{
+    return GM_LIKELY(does == q->gpu) || r != CUDA_SUCCESS ? r : cuda_detour_end(q, does);
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */
 static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
 {
     struct dev_client *c = q->client;
+    struct cuda_gpu *does;
+    CUstream into;
     if (!cuda_holds(c, op->u.write.dst, op->u.write.size))
         cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
-    else if (op->u.write.size)
-        (void)cuda_check(c,
-                         c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, cuda_into(q)),
-                         "the device refused a write");
+    else if (op->u.write.size) {
+        CUresult r = go(q, op->u.write.dst, &does, &into);
+        if (r == CUDA_SUCCESS)
+            r = c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, into);
+        (void)cuda_outcome(q, leave(q, r, does), "the device refused a write");
+    }
 }
 
-static CUresult fill_rows(struct dev_queue *q, const struct wire_rec_fill *r)
+static CUresult fill_rows(const struct dev_queue *q, const struct wire_rec_fill *r, CUstream into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     if (r->height == 1) {
         switch (r->element_size) {
         case 1:
-            return api->cuMemsetD8Async(r->dst, (unsigned char)r->value, r->width, cuda_into(q));
+            return api->cuMemsetD8Async(r->dst, (unsigned char)r->value, r->width, into);
         case 2:
-            return api->cuMemsetD16Async(r->dst, (unsigned short)r->value, r->width, cuda_into(q));
+            return api->cuMemsetD16Async(r->dst, (unsigned short)r->value, r->width, into);
         default:
-            return api->cuMemsetD32Async(r->dst, r->value, r->width, cuda_into(q));
+            return api->cuMemsetD32Async(r->dst, r->value, r->width, into);
         }
     }
     switch (r->element_size) {
     case 1:
-        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, cuda_into(q));
+        return api->cuMemsetD2D8Async(r->dst, r->pitch, (unsigned char)r->value, r->width, r->height, into);
     case 2:
-        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, cuda_into(q));
+        return api->cuMemsetD2D16Async(r->dst, r->pitch, (unsigned short)r->value, r->width, r->height, into);
     default:
-        return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, cuda_into(q));
+        return api->cuMemsetD2D32Async(r->dst, r->pitch, r->value, r->width, r->height, into);
     }
 }
 
 static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
 {
     uint64_t row, size;
+    struct cuda_gpu *does;
+    CUstream into;
     if (!r->width || !r->height)
         return;
     bool sane = (r->element_size == 1 || r->element_size == 2 || r->element_size == 4) &&
@@ -188,8 +277,12 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
                 !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
     if (!sane || !cuda_holds(q->client, r->dst, size))
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
-    else
-        (void)cuda_outcome(q, fill_rows(q, r), "the device refused a fill");
+    else {
+        CUresult result = go(q, r->dst, &does, &into);
+        if (result == CUDA_SUCCESS)
+            result = fill_rows(q, r, into);
+        (void)cuda_outcome(q, leave(q, result, does), "the device refused a fill");
+    }
 }
 
 /* An event behind everything that `q` has so far. */
@@ -197,6 +290,7 @@ static CUresult record(struct dev_queue *q)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     CUresult r = CUDA_SUCCESS;
+    cuda_enter(q->gpu);
     if (!q->event)
         r = api->cuEventCreate(&q->event, CU_EVENT_DISABLE_TIMING);
     if (r == CUDA_SUCCESS)
@@ -213,6 +307,7 @@ static void wait_for(struct dev_queue *q, struct dev_queue *other, uint64_t othe
         return;
     if (!other->event || other->event_seq < other_seq)
         r = record(other);
+    cuda_enter(q->gpu);
     if (r == CUDA_SUCCESS)
         r = q->client->dev->api.cuStreamWaitEvent(q->stream, other->event, CU_EVENT_WAIT_DEFAULT);
     (void)cuda_check(q->client, r, "the device refused a wait");
@@ -221,9 +316,9 @@ static void wait_for(struct dev_queue *q, struct dev_queue *other, uint64_t othe
 static void stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
 {
     struct dev_client *c = q->client;
-    uint64_t slot = c->events_at + event * sizeof(struct tp_event_slot);
+    uint64_t slot = c->seats[q->gpu->index].events_at + event * sizeof(struct tp_event_slot);
     void *params[] = { &slot, &seq };
-    (void)cuda_check(c, c->dev->api.cuLaunchKernel(c->dev->stamp, 1, 1, 1, 1, 1, 1, 0, q->stream, params, NULL),
+    (void)cuda_check(c, c->dev->api.cuLaunchKernel(q->gpu->stamp, 1, 1, 1, 1, 1, 1, 0, q->stream, params, NULL),
                      "the device refused a time stamp");
 }
 

@@ -17,6 +17,8 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
 {
     struct cuda_array *a = cuda_array_find(c, w->array, w->type == CU_RESOURCE_TYPE_ARRAY ? w->level : 0);
     uint64_t element = dev_array_element(w->format, w->channels), row, size;
+    if (a && a->gpu != c->asked)
+        a = NULL;
     memset(d, 0, sizeof(*d));
     d->resType = (CUresourcetype)w->type;
     switch (w->type) {
@@ -90,6 +92,7 @@ static struct cuda_object *place(struct dev_client *c, uint32_t *number)
 static void destroy(struct dev_client *c, struct cuda_object *o)
 {
     struct cuda_array *a = o->array ? &c->arrays[o->array - 1] : NULL;
+    cuda_enter(o->gpu);
     if (o->surface)
         (void)c->dev->api.cuSurfObjectDestroy(o->handle);
     else
@@ -121,7 +124,7 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
     }
     bool of_array = w.type == CU_RESOURCE_TYPE_ARRAY || w.type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
     *o = (struct cuda_object) {
-        .exists = true, .surface = w.surface != 0, .handle = handle, .array = of_array ? w.array : 0
+        .exists = true, .surface = w.surface != 0, .gpu = c->asked, .handle = handle, .array = of_array ? w.array : 0
     };
     if (of_array)
         c->arrays[w.array - 1].users++;

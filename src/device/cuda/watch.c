@@ -58,14 +58,21 @@ static void rest(struct dev *d, uint64_t now, uint64_t moved)
     d->resting = false;
 }
 
-/* dev->lock held. Asks the driver whether all is well. */
+/* dev->lock held. Asks the driver whether all is well on each GPU that has something to do. */
 static void ask(struct dev *d)
 {
-    CUresult r = d->api.cuStreamQuery(gm_list_entry(d->active.next, struct dev_queue, active)->stream);
-    if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
-        return;
-    pthread_mutex_unlock(&d->lock);
-    cuda_die(d, r);
+    uint32_t asked = 0;
+    gm_list_for_each (q, &d->active, struct dev_queue, active) {
+        if (asked >> q->gpu->index & 1)
+            continue;
+        asked |= 1u << q->gpu->index;
+        cuda_enter(q->gpu);
+        CUresult r = d->api.cuStreamQuery(q->stream);
+        if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
+            continue;
+        pthread_mutex_unlock(&d->lock);
+        cuda_die(d, r);
+    }
 }
 
 static void *watch(void *arg)
@@ -74,7 +81,6 @@ static void *watch(void *arg)
     uint64_t asked = 0, moved = 0;
 
     prctl(PR_SET_TIMERSLACK, 1);
-    cuda_enter(d);
     pthread_mutex_lock(&d->lock);
     for (;;) {
         bool idle = gm_list_empty(&d->active);

@@ -22,6 +22,7 @@ struct action {
 
 struct CUstream_st {
     struct green *green;
+    const struct cuda_gpu *gpu; /* that was entered when it was made; NULL: none */
     int priority;
     bool held;
     bool captures; /* nothing happens */
@@ -31,6 +32,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+    const struct cuda_gpu *gpu;
     struct CUstream_st *stream;
     unsigned count;
 };
@@ -45,6 +47,9 @@ static unsigned graphs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
 static unsigned streams_count, greens;
+static __thread const struct cuda_gpu *entered;
+static struct fake_copy copies[16];
+static unsigned copies_count;
 static char printed[1 << 16]; /* not flushed */
 
 static bool happen(CUstream s)
@@ -71,6 +76,7 @@ static void run(void)
 
 static CUresult act(CUstream s, struct action a)
 {
+    cr_assert(!s->gpu || s->gpu == entered, "a stream of another context than the current one");
     pthread_mutex_lock(&lock);
     cr_assert_lt(s->count, GM_ARRAY_LEN(s->actions));
     s->actions[s->count++] = a;
@@ -84,6 +90,7 @@ static CUresult make(CUstream *out, struct green *g, int priority)
     *out = calloc(1, sizeof(**out));
     (*out)->green = g;
     (*out)->priority = priority;
+    (*out)->gpu = entered;
     pthread_mutex_lock(&lock);
     cr_assert_lt(streams_count, GM_ARRAY_LEN(streams));
     streams[streams_count++] = *out;
@@ -129,6 +136,7 @@ static CUresult synchronize(CUstream s)
 static CUresult event_create(CUevent *e, unsigned flags)
 {
     *e = calloc(1, sizeof(**e));
+    (*e)->gpu = entered;
     return CUDA_SUCCESS;
 }
 
@@ -140,7 +148,9 @@ static CUresult event_destroy(CUevent e)
 
 static CUresult record(CUevent e, CUstream s)
 {
-    *e = (struct CUevent_st) { s, s->count };
+    cr_assert_eq(e->gpu, s->gpu, "an event of another context than the stream");
+    cr_assert(!s->gpu || s->gpu == entered);
+    *e = (struct CUevent_st) { e->gpu, s, s->count };
     return CUDA_SUCCESS;
 }
 
@@ -196,6 +206,29 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
     for (unsigned i = 0; i < captured->count; i++)
         act(s, captured->actions[i]);
     return CUDA_SUCCESS;
+}
+
+static CUresult copied(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s, bool peers)
+{
+    cr_assert_lt(copies_count, GM_ARRAY_LEN(copies));
+    copies[copies_count++] = (struct fake_copy) { dst, src, size, s, entered, peers };
+    return act(s, (struct action) { .what = WAIT, .stream = s });
+}
+
+static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s)
+{
+    return copied(dst, src, size, s, false);
+}
+
+static CUresult copy_peers(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size, CUstream s)
+{
+    cr_assert_neq(to, from);
+    return copied(dst, src, size, s, true);
+}
+
+static CUresult set(CUdeviceptr dst, unsigned value, size_t count, CUstream s)
+{
+    return copied(dst, 0, count, s, false);
 }
 
 /* Parameters come packed. */
@@ -294,7 +327,7 @@ static void fault(void *arg, struct dev_client *c, int result, uint64_t address,
     cr_assert_fail("a client failed: %d, %s", result, text);
 }
 
-struct dev *fake_device(void)
+struct dev *fake_devices(uint32_t count)
 {
     static struct dev d;
     d = (struct dev) { .api = { .cuStreamCreateWithPriority = stream_create,
@@ -313,6 +346,9 @@ struct dev *fake_device(void)
                                 .cuGraphDestroy = graph_destroy,
                                 .cuGraphExecDestroy = exec_destroy,
                                 .cuGraphLaunch = graph_launch,
+                                .cuMemcpyAsync = copy,
+                                .cuMemcpyPeerAsync = copy_peers,
+                                .cuMemsetD32Async = set,
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
                                 .cuMemHostRegister_v2 = host_register,
@@ -325,7 +361,7 @@ struct dev *fake_device(void)
                                 .cuGreenCtxCreate = green_create,
                                 .cuGreenCtxDestroy = green_destroy,
                                 .cuGreenCtxGetDevResource = green_resource },
-                       .info.multiprocessors = 132,
+                       .count = count,
                        .events.client_fault = fault,
                        .pipe = -1 };
     gm_list_init(&d.active);
@@ -336,9 +372,22 @@ struct dev *fake_device(void)
     pthread_cond_init(&d.work, NULL);
     pthread_cond_init(&d.print_work, NULL);
     pthread_cond_init(&d.print_shown, NULL);
-    cuda_places_open(&d);
+    for (uint32_t i = 0; i < count; i++) {
+        struct cuda_gpu *g = &d.gpus[i];
+        *g =
+            (struct cuda_gpu) { .dev = &d, .index = i, .context = (CUcontext)(void *)g, .info.multiprocessors = 132 };
+        cuda_places_open(g);
+        cuda_priorities_open(g);
+        cuda_enter(g);
+        cr_assert_eq(cuda_output_add(g), CUDA_SUCCESS);
+    }
     cr_assert_eq(cuda_watch_start(&d), 0);
     return &d;
+}
+
+struct dev *fake_device(void)
+{
+    return fake_devices(1);
 }
 
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority)
@@ -349,7 +398,11 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     c->session = calloc(1, sizeof(*c->session));
     cr_assert_eq(tp_session_attach(c->session, fd, TP_SESSION_SIZE), 0);
     close(fd);
-    c->streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
+    for (uint32_t i = 0; i < d->count; i++)
+        c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
+    c->base = FAKE_WINDOW;
+    c->half = 1ull << 30;
+    pthread_mutex_init(&c->owners_lock, NULL);
     gm_list_init(&c->link);
     gm_list_init(&c->places);
     gm_list_init(&c->modules);
@@ -360,7 +413,8 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     pthread_mutex_init(&c->places_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     tp_output_init(&c->output, c->session);
-    cr_assert_eq(cuda_place_set(c, multiprocessors, priority), CUDA_SUCCESS);
+    for (uint32_t i = 0; i < d->count; i++)
+        cr_assert_eq(cuda_place_set(c, &d->gpus[i], multiprocessors, priority), CUDA_SUCCESS);
     cuda_output_join(c);
     return c;
 }
@@ -371,6 +425,7 @@ void fake_client_end(struct dev_client *c)
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
     cuda_places_collect(c, true);
+    cuda_owners_finish(c);
     cuda_output_leave(c);
     tp_session_detach(c->session);
     free(c->session);
@@ -440,8 +495,15 @@ const char *fake_printed(void)
 
 /* --- what the tests leave out of the device -------------------------------------------------------------------------- */
 
-void cuda_enter(struct dev *d)
+void cuda_enter(struct cuda_gpu *g)
 {
+    entered = g;
+}
+
+unsigned fake_copies(const struct fake_copy **out)
+{
+    *out = copies;
+    return copies_count;
 }
 
 bool cuda_is_fatal(CUresult r)
@@ -471,7 +533,7 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
     l->users--;
 }
 
-void cuda_function_dynamic(struct dev *d, struct cuda_function *f, uint32_t bytes)
+void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t bytes)
 {
 }
 

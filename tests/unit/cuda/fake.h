@@ -11,7 +11,22 @@
 #define FAKE_GROUPS 15u
 
 /* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
+#define FAKE_WINDOW 0x400000000000ull
+
+/* A copy or a fill (`src` 0), in the order they were asked for. */
+struct fake_copy {
+    CUdeviceptr dst, src;
+    size_t size;
+    CUstream stream;
+    const struct cuda_gpu *gpu; /* whose context was current */
+    bool peers;
+};
+
 struct dev *fake_device(void);
+/* Several GPUs, all open. Streams and events belong to that which was entered when they were made. */
+struct dev *fake_devices(uint32_t count);
+/* How many copies there have been. */
+unsigned fake_copies(const struct fake_copy **out);
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
 void fake_client_end(struct dev_client *c);
 /* Work of these streams stands still, or goes on. */

@@ -16,10 +16,10 @@ static struct dev_queue *queue(struct dev_client *c, uint32_t number, int priori
 Test(places, what_is_said_of_the_device)
 {
     struct dev *d = fake_device();
-    cr_assert_eq(d->info.multiprocessors_step, 8);
-    cr_assert_eq(d->info.multiprocessors_shared, 120);
-    cr_assert_eq(d->info.priorities, 4);
-    cr_assert_eq(d->info.priorities_low, 2);
+    cr_assert_eq(d->gpus[0].info.multiprocessors_step, 8);
+    cr_assert_eq(d->gpus[0].info.multiprocessors_shared, 120);
+    cr_assert_eq(d->gpus[0].info.priorities, 4);
+    cr_assert_eq(d->gpus[0].info.priorities_low, 2);
 }
 
 Test(places, clients_do_not_overlap_while_there_is_room)
@@ -98,16 +98,16 @@ Test(places, a_stream_moves_behind_what_it_has)
     fake_hold(first, true);
     cr_assert_eq(cuda_mark(q, 1), 0);
     cuda_flush(c);
-    cr_assert_eq(cuda_place_set(c, 40, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 40, 0), CUDA_SUCCESS);
     cr_assert_eq(fake_greens(), 1, "nothing has changed");
-    cr_assert_eq(cuda_place_set(c, 16, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 16, 0), CUDA_SUCCESS);
     cr_assert_eq(fake_greens(), 2);
     cr_assert_eq(cuda_mark(q, 2), 0);
     cuda_flush(c);
     cr_assert_neq(q->stream, first);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);
     cr_assert_eq(atomic_load(&q->slot->completed.value), 0, "the new stream waits for the old one");
-    cr_assert_eq(cuda_place_set(c, 132, 0), CUDA_SUCCESS); /* again, before the first move has ended */
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 132, 0), CUDA_SUCCESS); /* again, before the first move has ended */
     cr_assert_eq(cuda_mark(q, 3), 0);
     cuda_flush(c);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 2);

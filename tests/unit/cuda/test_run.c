@@ -132,7 +132,7 @@ Test(run, goes_with_the_place_of_its_client, .init = begin, .fini = end)
     same(1, 2);
     same(1, 2);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);
-    cr_assert_eq(cuda_place_set(c, 40, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda_place_set(c, &c->dev->gpus[0], 40, 0), CUDA_SUCCESS);
     cr_assert_eq(same(1, 2), DEV_RUN_LEARN);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 5);
     cr_assert_eq(same(1, 2), DEV_RUN_DONE);

@@ -80,7 +80,8 @@ static uint32_t uid = 1000;
 static void setup(void)
 {
     gm_list_init(&device.libraries);
-    device.info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
+    device.gpus[0].dev = &device;
+    device.gpus[0].info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
 }
 
 /* As a client's image comes: a mapping that ends with the load. `flip` changes a byte. */
@@ -94,7 +95,7 @@ static struct cuda_library *load(const char *name, uint32_t kind, size_t flip)
     void *image = tp_memfd_map(fd, f.size, false);
     close(fd);
     cr_assert_not_null(image);
-    cr_assert_eq(cuda_library_open(&device, uid, image, f.size, kind, &l, &log), 0);
+    cr_assert_eq(cuda_library_open(&device.gpus[0], uid, image, f.size, kind, &l, &log), 0);
     cr_assert_null(log);
     munmap(image, f.size);
     free(f.data);
@@ -152,12 +153,15 @@ Test(library, of_its_own, .init = setup)
         f[i] = (struct cuda_function) { .handle = (CUkernel)(void *)l->handle };
         if (i == 0)
             cuda_library_keep(&device, l); /* a launch of the first client's waits */
-        m[i] = (struct dev_module) {
-            .client = &client, .library = l, .handle = l->handle, .functions = &f[i], .functions_count = 1
-        };
+        m[i] = (struct dev_module) { .client = &client,
+                                     .gpu = &device.gpus[0],
+                                     .library = l,
+                                     .handle = l->handle,
+                                     .functions = &f[i],
+                                     .functions_count = 1 };
     }
-    cr_assert(cuda_library_raise_dynamic(&device, f[0].handle, 60000));
-    cr_assert(cuda_library_raise_dynamic(&device, f[1].handle, 50000));
+    cr_assert(cuda_library_raise_dynamic(&device.gpus[0], f[0].handle, 60000));
+    cr_assert(cuda_library_raise_dynamic(&device.gpus[0], f[1].handle, 50000));
     cr_assert_eq(dynamic[1], 60000, "a limit only grows");
     f[0].dynamic_max = 60000;
     f[0].non_portable = true;

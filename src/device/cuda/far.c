@@ -1,0 +1,163 @@
+/*
+ * Memory of another GPU than the one that a queue is on. Device memory here is mapped for the GPUs that may touch it, so
+ * what the driver does with memory that it allocated itself, find out whose it is and go there, has to be done by hand:
+ * an operation on another GPU's memory takes a detour through a stream of that GPU, and a copy from GPU to GPU is
+ * one between peers, which works whether they can touch each other's memory or not.
+ *
+ * Where there is one GPU nothing of this is used.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "device/cuda/op.h"
+
+#define OWNERS_MAX (1u << 20)
+
+struct cuda_detour {
+    CUstream stream;
+    CUevent there; /* of the queue's GPU: the detour begins */
+    CUevent back;
+};
+
+/* --- whose memory it is ------------------------------------------------------------------------------------------------ */
+
+/* owners_lock held: how many begin at or below the address. */
+static uint32_t upper_bound(const struct dev_client *c, uint64_t address)
+{
+    uint32_t low = 0, high = c->owners_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (c->owners[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device)
+{
+    int r = GM_CUDA_OUT_OF_MEMORY;
+    if (c->dev->count == 1)
+        return GM_CUDA_SUCCESS;
+    pthread_mutex_lock(&c->owners_lock);
+    if (gm_array_room(&c->owners, sizeof(*c->owners), c->owners_count, OWNERS_MAX)) {
+        uint32_t i = upper_bound(c, address);
+        memmove(c->owners + i + 1, c->owners + i, (c->owners_count - i) * sizeof(*c->owners));
+        c->owners[i] = (struct cuda_owner) { address, address + size, device };
+        c->owners_count++;
+        r = GM_CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&c->owners_lock);
+    return r;
+}
+
+void cuda_owner_remove(struct dev_client *c, uint64_t address)
+{
+    pthread_mutex_lock(&c->owners_lock);
+    uint32_t i = upper_bound(c, address);
+    if (i && c->owners[i - 1].address == address) {
+        memmove(c->owners + i - 1, c->owners + i, (c->owners_count - i) * sizeof(*c->owners));
+        c->owners_count--;
+    }
+    pthread_mutex_unlock(&c->owners_lock);
+}
+
+void cuda_owners_finish(struct dev_client *c)
+{
+    free(c->owners);
+    pthread_mutex_destroy(&c->owners_lock);
+}
+
+/* Of a module's variable. */
+static struct cuda_gpu *owner_outside(struct dev_client *c, uint64_t address, struct cuda_gpu *none)
+{
+    struct cuda_gpu *g = none;
+    pthread_mutex_lock(&c->modules_lock);
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        for (uint32_t i = 0; i < m->globals_count; i++)
+            if (address - m->globals[i].address < m->globals[i].size)
+                g = m->gpu;
+    pthread_mutex_unlock(&c->modules_lock);
+    return g;
+}
+
+struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none)
+{
+    if (address - c->base >= c->half)
+        return address - c->base < 2 * c->half ? none : owner_outside(c, address, none);
+    pthread_mutex_lock(&c->owners_lock);
+    uint32_t i = upper_bound(c, address);
+    struct cuda_gpu *g = i && address < c->owners[i - 1].end ? &c->dev->gpus[c->owners[i - 1].device] : none;
+    pthread_mutex_unlock(&c->owners_lock);
+    return g;
+}
+
+/* --- detours ------------------------------------------------------------------------------------------------------------ */
+
+static CUresult open_detour(struct dev_queue *q, struct cuda_gpu *to, struct cuda_detour **out)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUresult r = CUDA_SUCCESS;
+    if (!to->context)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!q->detours && !(q->detours = calloc(DEV_DEVICES, sizeof(*q->detours))))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct cuda_detour *d = &q->detours[to->index];
+    cuda_enter(q->gpu);
+    if (!d->there)
+        r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
+    cuda_enter(to);
+    if (r == CUDA_SUCCESS && !d->stream)
+        r = api->cuStreamCreateWithPriority(&d->stream, CU_STREAM_NON_BLOCKING, 0);
+    if (r == CUDA_SUCCESS && !d->back)
+        r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
+    *out = d;
+    return r;
+}
+
+CUresult cuda_detour_begin(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    struct cuda_detour *d = NULL;
+    CUresult r = open_detour(q, to, &d);
+    cuda_enter(q->gpu);
+    if (r == CUDA_SUCCESS)
+        r = api->cuEventRecord(d->there, q->stream);
+    if (r != CUDA_SUCCESS)
+        return r;
+    cuda_enter(to);
+    *into = d->stream;
+    return api->cuStreamWaitEvent(d->stream, d->there, CU_EVENT_WAIT_DEFAULT);
+}
+
+CUresult cuda_detour_end(struct dev_queue *q, struct cuda_gpu *to)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    struct cuda_detour *d = &q->detours[to->index];
+    CUresult r = api->cuEventRecord(d->back, d->stream);
+    cuda_enter(q->gpu);
+    return r == CUDA_SUCCESS ? api->cuStreamWaitEvent(q->stream, d->back, CU_EVENT_WAIT_DEFAULT) : r;
+}
+
+/* What is in them, the queue's stream has waited for. */
+void cuda_detours_destroy(struct dev_queue *q)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    for (uint32_t i = 0; q->detours && i < q->client->dev->count; i++) {
+        struct cuda_detour *d = &q->detours[i];
+        if (d->there) {
+            cuda_enter(q->gpu);
+            (void)api->cuEventDestroy_v2(d->there);
+        }
+        if (!d->stream)
+            continue;
+        cuda_enter(&q->client->dev->gpus[i]);
+        if (d->back)
+            (void)api->cuEventDestroy_v2(d->back);
+        (void)api->cuStreamDestroy_v2(d->stream);
+    }
+    free(q->detours);
+    cuda_enter(q->gpu);
+}

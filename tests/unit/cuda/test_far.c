@@ -1,0 +1,118 @@
+/* Several GPUs: each operation is in the context, and mostly in the stream, of the GPU whose memory it is about. The fake driver checks that
+ * a stream's context is current whenever something is put into it. */
+#include <criterion/criterion.h>
+
+#include "fake.h"
+
+#define MIB (1u << 20)
+
+TestSuite(far, .timeout = 20);
+
+static const CUdeviceptr here = FAKE_WINDOW, there = FAKE_WINDOW + 2 * MIB, host = FAKE_WINDOW + (1u << 30);
+
+static struct dev_client *client(struct dev *d)
+{
+    struct dev_client *c = fake_client(d, 132, 0);
+    cr_assert_eq(cuda_owner_add(c, there, 2 * MIB, 1), 0);
+    cr_assert_eq(cuda_owner_add(c, here, 2 * MIB, 0), 0);
+    return c;
+}
+
+static struct dev_queue *queue(struct dev_client *c, uint32_t device, uint32_t number)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, device, number, 0, &q), 0);
+    return q;
+}
+
+static void copy(struct dev_queue *q, uint64_t seq, CUdeviceptr dst, CUdeviceptr src)
+{
+    const struct wire_rec_copy r = { .dst = dst, .src = src, .width = 64, .height = 1, .depth = 1 };
+    cr_assert_eq(cuda_copy(q, seq, &r), 0);
+}
+
+Test(far, whose_memory_it_is)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    cr_assert_eq(cuda_owner(c, here, NULL), &d->gpus[0]);
+    cr_assert_eq(cuda_owner(c, here + 2 * MIB - 1, NULL), &d->gpus[0]);
+    cr_assert_eq(cuda_owner(c, there, NULL), &d->gpus[1]);
+    cr_assert_null(cuda_owner(c, there + 2 * MIB, NULL));
+    cr_assert_null(cuda_owner(c, host, NULL));
+    cr_assert_null(cuda_owner(c, FAKE_WINDOW - 1, NULL));
+    cuda_owner_remove(c, here);
+    cr_assert_null(cuda_owner(c, here, NULL));
+    cr_assert_eq(cuda_owner(c, there, NULL), &d->gpus[1]);
+    fake_client_end(c);
+}
+
+Test(far, copies_go_where_the_memory_is)
+{
+    struct dev *d = fake_devices(3);
+    struct dev_client *c = client(d);
+    struct dev_queue *q[3];
+    const struct fake_copy *copies;
+    for (uint32_t i = 0; i < 3; i++)
+        q[i] = queue(c, i, i);
+    copy(q[0], 1, here, here + MIB);   /* 0: its own */
+    copy(q[1], 1, here, host);         /* 1: a detour to 0 */
+    copy(q[0], 2, here, there);        /* 2: between peers, by one of them */
+    copy(q[1], 2, here, there);        /* 3 */
+    copy(q[2], 1, here, there);        /* 4: by a third one, which leaves it to the source */
+    copy(q[0], 3, there, there + MIB); /* 5: a detour to 1 */
+    copy(q[0], 4, host, host + 4096);  /* 6: anybody's */
+    cr_assert_eq(fake_copies(&copies), 7);
+    const uint32_t gpu[] = { 0, 0, 0, 1, 1, 1, 0 };
+    const bool peers[] = { false, false, true, true, true, false, false };
+    for (unsigned i = 0; i < 7; i++) {
+        cr_assert_eq(copies[i].gpu, &d->gpus[gpu[i]], "copy %u", i);
+        cr_assert_eq(copies[i].peers, peers[i], "copy %u", i);
+    }
+    cr_assert_eq(copies[0].stream, q[0]->stream);
+    cr_assert_neq(copies[1].stream, q[1]->stream);
+    cuda_flush(c);
+    for (uint32_t i = 0; i < 3; i++)
+        cr_assert_eq(atomic_load(&c->session->streams[i].completed.value), q[i]->last);
+    fake_client_end(c);
+}
+
+Test(far, a_detour_is_in_the_order_of_its_queue)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const struct wire_rec_fill r = { .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4 };
+    const struct fake_copy *copies;
+    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
+    fake_hold(q->stream, true);
+    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
+    cr_assert_eq(cuda_fill(q, 3, &r), 0);
+    cr_assert_eq(fake_copies(&copies), 1);
+    cr_assert_eq(copies[0].gpu, &d->gpus[1]);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 0);
+    fake_hold(copies[0].stream, true);
+    fake_hold(q->stream, false);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 0, "the stream waits for the detour");
+    fake_hold(copies[0].stream, false);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    fake_client_end(c);
+}
+
+Test(far, queues_of_different_devices_wait_for_each_other)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *a = queue(c, 0, 1), *b = queue(c, 1, 2);
+    cr_assert_eq(cuda_stamp(a, 1, 0), 0);
+    cr_assert_eq(cuda_stamp(b, 1, 1), 0);
+    fake_hold(a->stream, true);
+    cr_assert_eq(cuda_stamp(a, 2, 0), 0);
+    cr_assert_eq(cuda_wait(b, 2, a, 2), 0);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&b->slot->completed.value), 0);
+    fake_hold(a->stream, false);
+    cr_assert_eq(atomic_load(&b->slot->completed.value), 2);
+    fake_client_end(c);
+}
