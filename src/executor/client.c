@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/result.h"
 
 #define BATCH         32u
@@ -30,6 +31,8 @@
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
  * cost memory. */
 #define STACK_BYTES (512u << 10)
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("client");
 
 /* Spinning pays where the next record comes soon from another processor. Where it keeps missing (a client that takes its
  * time, or one that shares our processor and cannot run while we spin) it is only tried now and then. How long; 0: not at
@@ -204,7 +207,10 @@ int exe_client_start(struct exe_client *c)
     int r = pthread_create(&c->thread, &attr, client_thread, c);
     pthread_attr_destroy(&attr);
     c->has_thread = r == 0;
-    return r == 0 ? 0 : GM_CUDA_OUT_OF_MEMORY;
+    if (r == 0)
+        return 0;
+    gm_error(&topic, "no thread for client %u: %s", c->pid, strerror(r));
+    return GM_CUDA_OUT_OF_MEMORY;
 }
 
 void exe_client_stop(struct exe_client *c)
