@@ -109,6 +109,20 @@ static void on_dump(uv_signal_t *handle, int number)
     }
 }
 
+/* Where windows lie, the first choice last: above what programs use by themselves (with the address sanitizer up to the lowest),
+ * around where position-independent ones are loaded, below where the kernel puts mappings of its own choice. */
+static const struct {
+    uint64_t begin, end;
+} windows[] = {
+#ifndef __SANITIZE_THREAD__
+    { 0x110000000000, 0x400000000000 },
+    { 0x580000000000, 0x780000000000 },
+    { 0x400000000000, 0x540000000000 },
+#else /* which leaves a program few addresses */
+    { 0x1000000000, 0x8000000000 },
+#endif
+};
+
 /* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room. */
 static void limit_descriptors(struct srv_server *s)
 {
@@ -143,10 +157,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_NAMES] = (uint64_t)SRV_SESSIONS_TOTAL * SRV_NAMES_MAX;
     limit_descriptors(s);
     int r = srv_ranges_init(&s->windows, SRV_WINDOW_MIN);
-    if (r == 0)
-        r = srv_ranges_add(&s->windows, SRV_WINDOWS2_BASE, SRV_WINDOWS2_END - SRV_WINDOWS2_BASE);
-    if (r == 0) /* the one added last is used first */
-        r = srv_ranges_add(&s->windows, SRV_WINDOWS_BASE, SRV_WINDOWS_END - SRV_WINDOWS_BASE);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(windows) && r == 0; i++) /* the one added last is used first */
+        r = srv_ranges_add(&s->windows, windows[i].begin, windows[i].end - windows[i].begin);
     if (r == 0)
         r = uv_loop_init(&s->loop);
     s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);

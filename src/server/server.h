@@ -18,21 +18,8 @@
 #include "server/user.h"
 #include "transport/session.h"
 
-/* Where windows lie: above what programs use by themselves, around where position-independent ones are loaded, below
- * where the kernel puts mappings of its own choice. */
-#ifndef __SANITIZE_THREAD__
-#define SRV_WINDOWS_BASE  0x400000000000u
-#define SRV_WINDOWS_END   0x540000000000u
-#define SRV_WINDOWS2_BASE 0x580000000000u
-#define SRV_WINDOWS2_END  0x780000000000u
-#else /* which leaves a program few addresses */
-#define SRV_WINDOWS_BASE  0x1000000000u
-#define SRV_WINDOWS_END   0x4000000000u
-#define SRV_WINDOWS2_BASE SRV_WINDOWS_END
-#define SRV_WINDOWS2_END  0x8000000000u
-#endif
 #define SRV_WINDOW_MIN    (1ull << 32)
-#define SRV_WINDOWS_SHARE 16u /* a new window is at most this part of what is left */
+#define SRV_WINDOWS_SHARE 48u /* a new window is at most this part of what is left: hundreds of clients find some */
 
 #define SRV_CLIENTS_MAX     512u
 #define SRV_CONTEXTS_MAX    64u   /* of one session, as are the following */
