@@ -399,7 +399,10 @@ int rt_capture_launch(struct rt_stream *st, const void *function, const struct r
 {
     struct rt_params p;
     int r = rt_params_launch(&p, function, l, attributes, count);
-    return r ? r : add(st, &p);
+    if (r)
+        return r;
+    p.kernel.ctx = rt_context_handle(st->context);
+    return add(st, &p);
 }
 
 int rt_capture_copy(struct rt_stream *st, const struct rt_box *b)

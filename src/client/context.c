@@ -14,6 +14,7 @@
 #include "client/gen/api.h"
 #include "client/memory.h"
 #include "client/module.h"
+#include "client/peer.h"
 #include "client/texture.h"
 
 struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
@@ -148,6 +149,7 @@ void rt_context_destroy(struct rt_context *c)
     atomic_store_explicit(&c->active, false, memory_order_release);
     atomic_store_explicit(&c->legacy, NULL, memory_order_release);
     rt_local_destroy_all(c);
+    rt_peer_forget(c);
     rt_table_each(&rt_streams, end_stream, c);
     rt_event_destroy_all(c);
     rt_texture_destroy_all(c);

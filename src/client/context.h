@@ -29,6 +29,7 @@ struct rt_context {
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
     _Atomic unsigned flags;
+    uint32_t peers;      /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
     unsigned references; /* rt_context_lock; of a created one: beyond the first */
     unsigned api_version;
     struct tp_wait_policy wait;         /* as CU_CTX_SCHED_* wants */
@@ -37,7 +38,7 @@ struct rt_context {
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     size_t limits[RT_LIMITS];
-    CUstream graph_lanes[7]; /* graph lock: streams of our own for branches of graphs, made at first use */
+    CUstream graph_lanes[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
     uint32_t barrier_number;      /* its number .. */
     _Atomic uint64_t barrier_seq; /* .. and what streams made from now on wait for; 0: nothing */

@@ -70,17 +70,31 @@ CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
     return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
 }
 
-/* Between contexts of one device a peer copy is a copy. */
+/* The device knows whose memory it is, so that a peer copy is a copy. */
 static CUresult contexts_exist(CUcontext a, CUcontext b)
 {
     return rt_context_find(a, true) && rt_context_find(b, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* The synchronous one comes after all work of both contexts, and before what they get next. Between contexts of one device
+ * the default stream's order is all there is. */
+static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src, struct rt_context *from,
+                           size_t size)
+{
+    bool far = to->device != from->device;
+    int r = far ? rt_context_wait(to) : CUDA_SUCCESS;
+    r = r || !far ? r : rt_context_wait(from);
+    r = r ? r : (int)rt_cuMemcpyDtoD_v2(dst, src, size);
+    return r || !far ? (CUresult)r : rt_cuCtxSynchronize();
 }
 
 CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                          size_t ByteCount)
 {
     CUresult r = contexts_exist(dstContext, srcContext);
-    return r ? r : rt_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
+    return r ? r
+             : copy_peers(dstDevice, rt_context_find(dstContext, true), srcDevice, rt_context_find(srcContext, true),
+                          ByteCount);
 }
 
 CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,

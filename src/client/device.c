@@ -13,6 +13,7 @@
 #include "client/attach.h"
 #include "client/companion.h"
 #include "client/gen/api.h"
+#include "client/peer.h"
 #include "client/context.h"
 
 static int find(CUdevice dev, const struct rt_device **out)
@@ -277,20 +278,6 @@ CUresult rt_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* There is one device, so no other one to be a peer. */
-CUresult rt_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-    const struct rt_device *d;
-    int r = find(dev, &d);
-    r = r ? r : find(peerDev, &d);
-    if (r)
-        return r;
-    if (!canAccessPeer)
-        return CUDA_ERROR_INVALID_VALUE;
-    *canAccessPeer = 0;
-    return CUDA_SUCCESS;
-}
-
 CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
     const struct rt_device *d;
@@ -303,44 +290,9 @@ CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
     return CUDA_SUCCESS;
 }
 
-/* Of two devices, and there is one. */
-CUresult rt_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice)
-{
-    const struct rt_device *d;
-    int r = find(srcDevice, &d);
-    r = r ? r : find(dstDevice, &d);
-    if (r)
-        return r;
-    if (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
-        attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_INVALID_DEVICE;
-}
-
-/* Contexts of one device reach each other's memory without it. */
-CUresult rt_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-{
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (Flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    return rt_context_find(peerContext, true) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult rt_cuCtxDisablePeerAccess(CUcontext peerContext)
-{
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    return rt_context_find(peerContext, true) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
 /* --- links -------------------------------------------------------------------------------------------------------- */
 
-static bool operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
 {
     if (!capabilities || !operations || count == 0)
         return false;
@@ -360,7 +312,7 @@ CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const 
     int r = find(dev, &d);
     if (r)
         return r;
-    if (!operations_ok(capabilities, operations, count))
+    if (!rt_operations_ok(capabilities, operations, count))
         return CUDA_ERROR_INVALID_VALUE;
     if (!d->attributes[CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED]) {
         memset(capabilities, 0, count * sizeof(*capabilities));
@@ -370,23 +322,6 @@ CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const 
         rt_companion_function("cuDeviceGetHostAtomicCapabilities", &genuine, sizeof(genuine)))
         return genuine(capabilities, operations, count, dev);
     return rt_not_supported("cuDeviceGetHostAtomicCapabilities", &said);
-}
-
-/* Between two devices: a session has one. */
-CUresult rt_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
-                                             unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
-{
-    static atomic_bool said;
-    const struct rt_device *d;
-    int r = find(srcDevice, &d);
-    r = r ? r : find(dstDevice, &d);
-    if (r)
-        return r;
-    if (srcDevice == dstDevice)
-        return CUDA_ERROR_INVALID_DEVICE;
-    if (!operations_ok(capabilities, operations, count))
-        return CUDA_ERROR_INVALID_VALUE;
-    return rt_not_supported("cuDeviceGetP2PAtomicCapabilities", &said);
 }
 
 /* Other devices are given no way to write to this one's memory (see the attributes above): there is nothing to flush. */

@@ -148,22 +148,36 @@ static int wait_event(CUevent event, struct rt_stream *st)
 /* The streams of a launch; those behind the first are the context's, for all its graphs. */
 struct lanes {
     struct rt_stream *at[RT_GRAPH_LANES];
+    bool elsewhere;        /* the first of them is not the launch's stream, whose device is another one */
     uint32_t start_number; /* where the launch begins */
     uint64_t start_seq;
 };
+
+static int take_lane(struct rt_context *c, uint32_t l, struct rt_stream **out)
+{
+    CUstream *handle = &c->graph_lanes[l];
+    *out = rt_object_find(&rt_streams, *handle);
+    if (*out)
+        return CUDA_SUCCESS;
+    int r = rt_stream_create(c, RT_ROLE_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 0, out);
+    if (r == CUDA_SUCCESS)
+        *handle = (CUstream)rt_object_handle(&rt_streams, &(*out)->object);
+    return r;
+}
 
 static int take_lanes(const struct rt_exec_body *b, struct rt_stream *st, struct lanes *out)
 {
     int r = CUDA_SUCCESS;
     out->at[0] = st;
-    for (uint32_t l = 1; l < b->lanes && r == CUDA_SUCCESS; l++) {
-        CUstream *handle = &st->context->graph_lanes[l - 1];
-        out->at[l] = rt_object_find(&rt_streams, *handle);
-        if (out->at[l])
-            continue;
-        r = rt_stream_create(st->context, RT_ROLE_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 0, &out->at[l]);
-        if (r == CUDA_SUCCESS)
-            *handle = (CUstream)rt_object_handle(&rt_streams, &out->at[l]->object);
+    out->elsewhere = false;
+    for (uint32_t l = 0; l < b->lanes && r == CUDA_SUCCESS; l++) {
+        bool here = b->on[l].device < 0 || b->on[l].device == st->context->device;
+        struct rt_context *c = here ? st->context : rt_context_find(b->on[l].context, true);
+        out->elsewhere |= l == 0 && !here;
+        if (!c)
+            r = CUDA_ERROR_INVALID_CONTEXT;
+        else if (l != 0 || !here)
+            r = take_lane(c, l, &out->at[l]);
     }
     return r;
 }
@@ -208,8 +222,12 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
     lanes.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
+    if (r == CUDA_SUCCESS && lanes.elsewhere)
+        r = rt_queue_put_wait(lanes.at[0], lanes.start_number, lanes.start_seq);
     for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
         r = put_step(b, &b->steps[i], &lanes);
+    if (r == CUDA_SUCCESS && lanes.elsewhere)
+        r = rt_queue_put_wait(st, lanes.at[0]->number, rt_lane_issued(rt_session, lanes.at[0]->number));
     if (st->number < TP_STREAMS) {
         b->last_number = st->number;
         b->last_seq = rt_lane_issued(rt_session, st->number);
@@ -238,9 +256,16 @@ static bool replace(struct rt_exec_body *b, struct rt_node *n, struct rt_params 
     return rt_block_patch(b, n);
 }
 
+/* A kernel stays on its device: its lane is there. */
+static bool same_device(const struct rt_params *a, const struct rt_params *b)
+{
+    return a->type != CU_GRAPH_NODE_TYPE_KERNEL || rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);
+}
+
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
 {
-    if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+    if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
+        !same_device(&n->params, params)) {
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -319,6 +344,8 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from, 
 {
     if (mine->params.type != from->params.type)
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
+    if (!same_device(&mine->params, &from->params))
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine, from);
     return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? compare(mine->params.child, from->params.child, why)
                                                          : CUDA_SUCCESS;
 }

@@ -69,8 +69,12 @@ struct rt_exec_body {
     uint32_t items_count, waits_count;
     uint32_t joins_at, joins_count; /* in waits: what the launch's stream waits for at the end */
     uint32_t lanes;                 /* that are used; the first is the launch's stream */
-    uint64_t *marks;                /* during a launch: where items ended, in their lanes */
-    uint32_t lane;                  /* while steps are made */
+    struct {
+        int device;        /* of the kernels in it; -1: there are none */
+        CUcontext context; /* of one of them */
+    } on[RT_GRAPH_LANES];  /* by lane */
+    uint64_t *marks;       /* during a launch: where items ended, in their lanes */
+    uint32_t lane;         /* while steps are made */
     uint8_t *block;
     size_t block_size, block_capacity;
     struct rt_step *steps;

@@ -3,6 +3,8 @@
  * depend on each other run beside each other. Each item knows, lane by lane, the last item that it comes after, so that
  * nothing is waited for twice, and a lane whose work lies all before an item is free for it.
  *
+ * Kernels of one device share lanes; what else there is may be in any.
+ *
  * Where lanes run out, an item comes after others that it does not depend on; that is correct, only slower.
  */
 #include "client/graph_exec.h"
@@ -65,17 +67,23 @@ static bool add_wait(struct plan *p, int32_t item)
     return true;
 }
 
-/* A lane with nothing in it that does not lie before anyway; best the one of what lies directly before. */
-static uint32_t choose_lane(const struct plan *p, const struct clock *after)
+/* A lane with nothing in it that does not lie before anyway; best the one of what lies directly before. For kernels of
+ * `device`, if that is not -1. */
+static uint32_t choose_lane(const struct plan *p, const struct clock *after, int device)
 {
     int32_t latest = -1;
-    uint32_t best = RT_GRAPH_LANES;
-    for (uint32_t l = 0; l < RT_GRAPH_LANES; l++)
+    uint32_t best = RT_GRAPH_LANES, any = RT_GRAPH_LANES;
+    for (uint32_t l = 0; l < RT_GRAPH_LANES; l++) {
+        int on = p->body->on[l].device;
+        if (device >= 0 && on >= 0 && on != device)
+            continue;
+        any = GM_MIN(any, l);
         if (p->tail[l] <= after->at[l] && (best == RT_GRAPH_LANES || after->at[l] > latest)) {
             best = l;
             latest = after->at[l];
         }
-    return best < RT_GRAPH_LANES ? best : 0;
+    }
+    return best < RT_GRAPH_LANES ? best : any;
 }
 
 /* An item that comes after all in `after`; `node` NULL: it does nothing. Its number, or -1. */
@@ -84,7 +92,14 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
     struct rt_exec_body *b = p->body;
     if (!plan_room(p))
         return -1;
-    uint32_t lane = choose_lane(p, after);
+    const struct rt_kernel *k = node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->params.kernel : NULL;
+    uint32_t lane = choose_lane(p, after, k ? rt_kernel_device(k) : -1);
+    if (lane == RT_GRAPH_LANES) /* more devices than lanes */
+        return -1;
+    if (k && b->on[lane].device < 0) {
+        b->on[lane].device = rt_kernel_device(k);
+        b->on[lane].context = k->ctx;
+    }
     int32_t before = p->tail[lane];
     struct clock seen = before >= 0 ? p->clocks[before] : never;
     struct rt_item *item = &b->items[b->items_count];
@@ -155,7 +170,7 @@ int rt_order_make(struct rt_exec_body *b)
     struct plan p = { .body = b };
     struct clock end;
     for (unsigned l = 0; l < RT_GRAPH_LANES; l++)
-        p.tail[l] = -1;
+        p.tail[l] = b->on[l].device = -1;
     int r = plan_graph(&p, b->graph, &never, &end);
     /* The stream of the launch comes after all of it. */
     struct clock seen = p.tail[0] >= 0 ? p.clocks[p.tail[0]] : never;

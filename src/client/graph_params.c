@@ -55,6 +55,12 @@ static int take_attributes(struct rt_kernel *k, const CUlaunchAttribute *attribu
     return CUDA_SUCCESS;
 }
 
+int rt_kernel_device(const struct rt_kernel *k)
+{
+    const struct rt_context *c = rt_context_find(k->ctx, false);
+    return c ? c->device : -1;
+}
+
 int rt_params_launch(struct rt_params *p, const void *function, const struct rt_launch *l,
                      const CUlaunchAttribute *attributes, unsigned count)
 {

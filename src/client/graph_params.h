@@ -21,6 +21,9 @@ struct rt_kernel {
     uint32_t attributes_count;
 };
 
+/* The device that it runs on; -1: its context is gone. */
+int rt_kernel_device(const struct rt_kernel *k);
+
 struct rt_params {
     CUgraphNodeType type;
     union {

@@ -9,6 +9,7 @@
 
 #include "client/gen/api.h"
 #include "client/memory.h"
+#include "client/peer.h"
 
 static const char magic[8] = { 'g', 'm', 'u', 'x', ' ', 'i', 'p', 'c' };
 
@@ -69,6 +70,7 @@ static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], u
         free(o);
         return r;
     }
+    (void)rt_peer_let(c->device, range.device); /* as the flag says; where that cannot be, copies still work */
     *o = (struct opened) { .address = range.base, .count = 1 };
     memcpy(o->token, token, RT_TOKEN_BYTES);
     gm_list_insert(&all_opened, &o->link);

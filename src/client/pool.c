@@ -12,6 +12,8 @@
  */
 #include "client/pool.h"
 
+#include "client/peer.h"
+
 #include <stdlib.h>
 
 #define GRANULE       512u
@@ -45,6 +47,7 @@ struct rt_block {
 struct rt_pool {
     struct rt_object object;
     int device;
+    uint32_t peers;    /* other devices that may touch it */
     bool destroyed;    /* goes with its last block */
     bool synchronized; /* since the last free */
     bool follow_events, opportunistic, internal;
@@ -270,6 +273,27 @@ int rt_pool_device(const struct rt_pool *p)
     return p->device;
 }
 
+int rt_pool_let(struct rt_pool *p, int device, bool may)
+{
+    int r = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    if (device != p->device && may != (p->peers >> device & 1)) {
+        if (may)
+            r = rt_peer_let(device, p->device);
+        else
+            rt_peer_leave(device, p->device);
+        if (r == CUDA_SUCCESS)
+            p->peers ^= 1u << device;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+bool rt_pool_lets(const struct rt_pool *p, int device)
+{
+    return device == p->device || (p->peers >> device & 1);
+}
+
 struct rt_pool *rt_pool_find(CUmemoryPool handle)
 {
     struct rt_pool *p = rt_object_find(&pools, handle);
@@ -312,6 +336,9 @@ static void end_if_empty(struct rt_pool *p)
 {
     if (!p->destroyed || p->used)
         return;
+    for (int device = 0; p->peers; p->peers &= ~(1u << device), device++)
+        if (p->peers >> device & 1)
+            rt_peer_leave(device, p->device);
     (void)trim(p, 0);
     if (gm_list_empty(&p->segments))
         rt_object_release(&pools, &p->object);

@@ -21,6 +21,9 @@ struct rt_pool *rt_pool_current(int device);
 void rt_pool_set_current(struct rt_pool *p);
 /* Whose memory it has. */
 int rt_pool_device(const struct rt_pool *p);
+/* Lets another device touch it, or no longer; and whether one may. */
+int rt_pool_let(struct rt_pool *p, int device, bool may);
+bool rt_pool_lets(const struct rt_pool *p, int device);
 /* NULL if the handle is not a pool's. */
 struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);

@@ -256,7 +256,7 @@ CUresult rt_cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, v
     return value ? (CUresult)rt_pool_get(p, attr, value) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The one device that there is has access, and keeps it. */
+/* Its own device has access, and keeps it; another one gets it to all that this process has there. */
 CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
     struct rt_pool *p;
@@ -270,10 +270,16 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
             return CUDA_ERROR_INVALID_VALUE;
         if (check_device(map[i].location.id) != CUDA_SUCCESS)
             return CUDA_ERROR_INVALID_DEVICE;
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        bool other = map[i].location.id != rt_pool_device(p);
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
+            !(other && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE))
             return CUDA_ERROR_INVALID_VALUE;
     }
-    return CUDA_SUCCESS;
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
+        r = map[i].flags ? CUDA_SUCCESS : rt_session_wait_all(rt_session);
+        r = r ? r : rt_pool_let(p, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    }
+    return r == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED ? CUDA_ERROR_INVALID_DEVICE : (CUresult)r;
 }
 
 CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
@@ -285,6 +291,6 @@ CUresult rt_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, C
     if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
         check_device(location->id) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    *flags = rt_pool_lets(p, location->id) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }

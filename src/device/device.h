@@ -145,8 +145,7 @@ struct dev_ops {
     /* The client uses this device from now on; until then only memory_attach names it. The first one is everybody's.
      * NULL: that needs nothing. */
     int (*client_device)(struct dev_client *c, uint32_t device);
-    /* `device` may touch what the client has and will have on `peer` by memory_map, or may no longer; the client uses
-     * both. NULL: every device may touch everything. */
+    /* `device` may touch what the client has and will have on `peer` by memory_map, or may no longer. NULL: every device may touch everything. */
     int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
     /* Takes every operation of the client off the device, running kernels included, within a bounded time.
      * Nothing of the client runs after it returns; its modules, queues and memory are still there. */

@@ -83,7 +83,7 @@ static int on_client_peer(struct exe_engine *e, struct tp_packet *p)
     wire_get_engine_client_peer(&p->body, &m);
     struct exe_client *c = find_client(e, m.client);
     int result = GM_CUDA_INVALID_HANDLE;
-    if (c && exe_client_uses(c, m.device) && exe_client_uses(c, m.peer))
+    if (c && m.device < e->devices && m.peer < e->devices)
         result = e->ops->client_peer ? e->ops->client_peer(c->dev, m.device, m.peer, m.enabled != 0) : 0;
     return send_done(e, p->header.serial, result);
 }

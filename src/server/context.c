@@ -170,13 +170,9 @@ const char *srv_on_peer_access(struct srv_session *c, struct tp_packet *p)
     if (m.device >= c->server->devices_count || m.peer >= c->server->devices_count || m.device == m.peer ||
         m.enabled > 1)
         return "peers that there are not";
-    bool used = c->devices_used >> m.device & c->devices_used >> m.peer & 1;
-    struct peer_op *op = used && !c->failed ? malloc(sizeof(*op)) : NULL;
+    struct peer_op *op = c->failed ? NULL : malloc(sizeof(*op));
     if (!op) {
-        srv_session_status(c, p->header.serial,
-                           c->failed ? c->failed
-                           : used    ? GM_CUDA_OUT_OF_MEMORY
-                                     : GM_CUDA_INVALID_DEVICE);
+        srv_session_status(c, p->header.serial, c->failed ? c->failed : GM_CUDA_OUT_OF_MEMORY);
         return NULL;
     }
     *op = (struct peer_op) { c, p->header.serial, m.device, m.peer, m.enabled };

@@ -1,0 +1,19 @@
+/*
+ * Peers: devices that may touch each other's memory.
+ */
+#ifndef GMUX_CLIENT_PEER_H
+#define GMUX_CLIENT_PEER_H
+
+#include "client/context.h"
+
+/* Lets `device` touch what this process has on `peer`, and takes it back; as often as it was let. CUresult:
+ * CUDA_ERROR_PEER_ACCESS_UNSUPPORTED where the hardware has no way. One device is its own peer. */
+int rt_peer_let(int device, int peer);
+void rt_peer_leave(int device, int peer);
+/* The context ends, and what it was let with it. */
+void rt_peer_forget(struct rt_context *c);
+
+/* The arguments of questions about links make sense. */
+bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count);
+
+#endif

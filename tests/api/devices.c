@@ -1,0 +1,458 @@
+/* Several devices in one program, and in two. Skipped where there is one. */
+#include "peer.h"
+
+#include <string.h>
+
+#define MIB (1u << 20)
+
+static CUcontext contexts[2];
+static struct peer other;
+
+static void need_two(void)
+{
+    int n = 0;
+    OK(cuDeviceGetCount(&n));
+    if (n < 2)
+        tap_skip("there is one device");
+    for (int i = 0; i < 2; i++)
+        OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+}
+
+static void leave(void)
+{
+    OK(cuCtxSetCurrent(contexts[0]));
+    for (int i = 0; i < 2; i++)
+        OK(cuDevicePrimaryCtxRelease(i));
+}
+
+static CUdeviceptr allocate(int device, size_t size, unsigned char value)
+{
+    CUdeviceptr p;
+    OK(cuCtxSetCurrent(contexts[device]));
+    OK(cuMemAlloc(&p, size));
+    OK(cuMemsetD8(p, value, size));
+    OK(cuCtxSynchronize());
+    return p;
+}
+
+static unsigned byte_at(CUdeviceptr p)
+{
+    unsigned char byte = 0;
+    OK(cuMemcpyDtoH(&byte, p, 1));
+    return byte;
+}
+
+static uint32_t word_at(CUdeviceptr p)
+{
+    uint32_t word = 0;
+    OK(cuMemcpyDtoH(&word, p, sizeof(word)));
+    return word;
+}
+
+static void each_is_itself(void)
+{
+    char bus[2][32];
+    CUuuid uuid[2];
+    need_two();
+    for (int i = 0; i < 2; i++) {
+        CUdevice found = -1, d = -1;
+        int attribute = -1;
+        OK(cuDeviceGet(&d, i));
+        EQ(d, i);
+        OK(cuDeviceGetPCIBusId(bus[i], sizeof(bus[i]), i));
+        OK(cuDeviceGetByPCIBusId(&found, bus[i]));
+        EQ(found, i);
+        OK(cuDeviceGetUuid(&uuid[i], i));
+        OK(cuDeviceGetAttribute(&attribute, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, i));
+        TRUE(attribute > 0);
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuCtxGetDevice(&d));
+        EQ(d, i);
+    }
+    TRUE(strcmp(bus[0], bus[1]) != 0);
+    TRUE(memcmp(&uuid[0], &uuid[1], sizeof(uuid[0])) != 0);
+    TRUE(contexts[0] != contexts[1]);
+    leave();
+}
+
+static void memory_is_of_the_current_device(void)
+{
+    size_t before[2], after[2], total;
+    CUdeviceptr p;
+    int ordinal = -1;
+    CUcontext context = NULL;
+    need_two();
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuMemGetInfo(&before[i], &total));
+    }
+    p = allocate(1, 64 * MIB, 3);
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    EQ(ordinal, 1);
+    OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    TRUE(context == contexts[1]);
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuMemGetInfo(&after[i], &total));
+    }
+    if (tap_alone()) {
+        EQ(after[0], before[0]);
+        TRUE(before[1] - after[1] >= 64 * MIB);
+    }
+    OK(cuCtxSetCurrent(contexts[0])); /* whichever is current */
+    EQ(byte_at(p + 64 * MIB - 1), 3);
+    OK(cuMemFree(p));
+    leave();
+}
+
+static void copies_between_devices(void)
+{
+    unsigned char bytes[256];
+    CUdeviceptr p[2];
+    CUstream s;
+    need_two();
+    for (int i = 0; i < 2; i++)
+        p[i] = allocate(i, MIB, (unsigned char)(10 + i));
+    OK(cuMemcpyPeer(p[0], contexts[0], p[1], contexts[1], 1000));
+    EQ(byte_at(p[0] + 999), 11);
+    EQ(byte_at(p[0] + 1000), 10);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)); /* of device 1 */
+    OK(cuMemsetD8Async(p[1], 77, MIB, s));
+    OK(cuMemcpyPeerAsync(p[0], contexts[0], p[1], contexts[1], MIB, s));
+    OK(cuStreamSynchronize(s));
+    EQ(byte_at(p[0] + MIB - 1), 77);
+    /* Memory of one device by way of the other's streams. */
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuMemsetD8(p[1], 5, 256));
+    memset(bytes, 0, sizeof(bytes));
+    OK(cuMemcpyDtoH(bytes, p[1], sizeof(bytes)));
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        EQ(bytes[i], 5);
+    memset(bytes, 6, sizeof(bytes));
+    OK(cuMemcpyHtoD(p[1], bytes, sizeof(bytes)));
+    OK(cuMemcpyDtoD(p[1] + 256, p[1], 256));
+    OK(cuMemcpy(p[0], p[1] + 256, 256));
+    EQ(byte_at(p[0] + 255), 6);
+    const CUDA_MEMCPY3D_PEER box = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                     .srcDevice = p[1],
+                                     .srcContext = contexts[1],
+                                     .srcPitch = 64,
+                                     .srcHeight = 4,
+                                     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                     .dstDevice = p[0] + 4096,
+                                     .dstContext = contexts[0],
+                                     .dstPitch = 128,
+                                     .dstHeight = 4,
+                                     .WidthInBytes = 32,
+                                     .Height = 4,
+                                     .Depth = 2 };
+    OK(cuMemcpy3DPeer(&box));
+    EQ(byte_at(p[0] + 4096 + 7 * 128 + 31), 6);
+    EQ(byte_at(p[0] + 4096 + 7 * 128 + 32), 77);
+    OK(cuStreamDestroy(s));
+    for (int i = 0; i < 2; i++)
+        OK(cuMemFree(p[i]));
+    leave();
+}
+
+static void launch_add(CUfunction f, CUdeviceptr p, uint32_t by, CUstream s)
+{
+    void *params[] = { &p, &by };
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, params, NULL));
+}
+
+static void kernels_and_events(void)
+{
+    CUdeviceptr p[2];
+    CUmodule m[2];
+    CUfunction f[2];
+    CUstream s[2];
+    CUevent e[2];
+    need_two();
+    if (!tap_computes())
+        tap_skip("the null device runs no kernels");
+    for (int i = 0; i < 2; i++) {
+        p[i] = allocate(i, 4096, 0);
+        OK(cuModuleLoadData(&m[i], tap_ptx));
+        OK(cuModuleGetFunction(&f[i], m[i], "add_to"));
+        OK(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+        OK(cuEventCreate(&e[i], CU_EVENT_DEFAULT));
+        launch_add(f[i], p[i], 7 + (uint32_t)i, s[i]);
+        OK(cuEventRecord(e[i], s[i]));
+    }
+    OK(cuStreamWaitEvent(s[1], e[0], 0));
+    OK(cuMemcpyPeerAsync(p[1] + 4, contexts[1], p[0], contexts[0], 4, s[1]));
+    OK(cuStreamSynchronize(s[1]));
+    EQ(word_at(p[1]), 8);
+    EQ(word_at(p[1] + 4), 7);
+    /* Neither a stream nor an event serves the other device's. */
+    void *params[] = { &p[0], &(uint32_t) { 1 } };
+    TRUE(cuLaunchKernel(f[0], 1, 1, 1, 1, 1, 1, 0, s[1], params, NULL) != CUDA_SUCCESS);
+    TRUE(cuEventRecord(e[0], s[1]) != CUDA_SUCCESS);
+    EQ(word_at(p[0]), 7);
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuEventDestroy(e[i]));
+        OK(cuStreamDestroy(s[i]));
+        OK(cuModuleUnload(m[i]));
+        OK(cuMemFree(p[i]));
+    }
+    leave();
+}
+
+static void a_library_is_on_all(void)
+{
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                               ".visible .global .align 4 .u32 kept = 5;\n"
+                               ".visible .entry keep(.param .u32 v)\n"
+                               "{\n .reg .b32 %r<3>;\n ld.param.u32 %r1, [v];\n ld.global.u32 %r2, [kept];\n"
+                               " add.u32 %r1, %r1, %r2;\n st.global.u32 [kept], %r1;\n ret;\n}\n";
+    CUlibrary library;
+    CUkernel kernel;
+    CUdeviceptr kept[2];
+    size_t size;
+    need_two();
+    if (!tap_computes())
+        tap_skip("the null device runs no kernels");
+    OK(cuCtxSetCurrent(contexts[1]));
+    OK(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cuLibraryGetKernel(&kernel, library, "keep"));
+    for (int i = 0; i < 2; i++) {
+        uint32_t by = 10u * (uint32_t)(i + 1);
+        void *params[] = { &by };
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuLaunchKernel((CUfunction)(void *)kernel, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+        OK(cuLibraryGetGlobal(&kept[i], &size, library, "kept"));
+        EQ(size, 4);
+        OK(cuCtxSynchronize());
+    }
+    TRUE(kept[0] != kept[1]); /* a variable of its own on each */
+    EQ(word_at(kept[0]), 15);
+    EQ(word_at(kept[1]), 25);
+    OK(cuLibraryUnload(library));
+    leave();
+}
+
+static void peers(void)
+{
+    CUdeviceptr p;
+    CUmodule m;
+    CUfunction f;
+    int can = -1, value = -1;
+    need_two();
+    OK(cuDeviceCanAccessPeer(&can, 0, 0));
+    EQ(can, 0);
+    OK(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    EQ(can, value);
+    if (!can)
+        tap_skip("these devices cannot be peers");
+    p = allocate(1, 4096, 0);
+    OK(cuCtxSetCurrent(contexts[0]));
+    IS(cuCtxDisablePeerAccess(contexts[1]), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    OK(cuCtxEnablePeerAccess(contexts[1], 0));
+    IS(cuCtxEnablePeerAccess(contexts[1], 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    IS(cuCtxEnablePeerAccess(contexts[1], 1), CUDA_ERROR_INVALID_VALUE);
+    if (tap_computes()) {
+        CUdeviceptr later = allocate(1, 4096, 0); /* what comes later, too */
+        OK(cuCtxSetCurrent(contexts[0]));
+        OK(cuModuleLoadData(&m, tap_ptx));
+        OK(cuModuleGetFunction(&f, m, "add_to"));
+        launch_add(f, p, 9, NULL);
+        launch_add(f, later, 8, NULL);
+        OK(cuCtxSynchronize());
+        EQ(word_at(p), 9);
+        EQ(word_at(later), 8);
+        OK(cuModuleUnload(m));
+        OK(cuMemFree(later));
+    }
+    OK(cuCtxDisablePeerAccess(contexts[1]));
+    IS(cuCtxDisablePeerAccess(contexts[1]), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    OK(cuMemFree(p));
+    leave();
+}
+
+static void virtual_memory(void)
+{
+    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+    CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 },
+                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    const CUmemLocation first = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+    CUmemGenericAllocationHandle handle;
+    unsigned long long flags = 99;
+    CUdeviceptr p;
+    size_t size = 0;
+    int can = 0, ordinal = -1;
+    need_two();
+    OK(cuCtxSetCurrent(contexts[1]));
+    OK(cuMemGetAllocationGranularity(&size, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK(cuMemCreate(&handle, size, &prop, 0));
+    OK(cuMemMap(p, size, 0, handle, 0));
+    OK(cuMemSetAccess(p, size, &access, 1));
+    OK(cuMemGetAccess(&flags, &access.location, p));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemGetAccess(&flags, &first, p));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    EQ(ordinal, 1);
+    OK(cuMemsetD8(p, 4, size));
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    if (can) {
+        access.location.id = 0;
+        OK(cuMemSetAccess(p, size, &access, 1));
+        OK(cuMemGetAccess(&flags, &first, p));
+        EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    }
+    EQ(byte_at(p + size - 1), 4);
+    OK(cuCtxSynchronize());
+    OK(cuMemUnmap(p, size));
+    OK(cuMemRelease(handle));
+    OK(cuMemAddressFree(p, size));
+    leave();
+}
+
+static void pools(void)
+{
+    CUmemoryPool pool[2];
+    CUmemAccess_flags flags;
+    CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 };
+    CUdeviceptr p;
+    int ordinal = -1;
+    need_two();
+    for (int i = 0; i < 2; i++)
+        OK(cuDeviceGetDefaultMemPool(&pool[i], i));
+    TRUE(pool[0] != pool[1]);
+    OK(cuCtxSetCurrent(contexts[1]));
+    OK(cuMemAllocAsync(&p, 4096, NULL));
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    EQ(ordinal, 1);
+    OK(cuMemFreeAsync(p, NULL));
+    OK(cuMemAllocFromPoolAsync(&p, 4096, pool[0], NULL)); /* the other's memory in a stream of this one */
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p));
+    EQ(ordinal, 0);
+    OK(cuMemFreeAsync(p, NULL));
+    OK(cuCtxSynchronize());
+    IS(cuDeviceSetMemPool(0, pool[1]), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemPoolGetAccess(&flags, pool[0], &location));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    location.id = 1;
+    OK(cuMemPoolGetAccess(&flags, pool[0], &location));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    leave();
+}
+
+static void a_graph_on_both(void)
+{
+    CUdeviceptr p[2];
+    CUmodule m[2];
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode nodes[3];
+    CUstream s;
+    need_two();
+    if (!tap_computes())
+        tap_skip("the null device runs no kernels");
+    OK(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < 2; i++) {
+        CUfunction f;
+        uint32_t by = 3;
+        p[i] = allocate(i, 4096, 0);
+        OK(cuModuleLoadData(&m[i], tap_ptx));
+        OK(cuModuleGetFunction(&f, m[i], "add_to"));
+        void *params[] = { &p[i], &by };
+        const CUDA_KERNEL_NODE_PARAMS k = { .func = f,
+                                            .gridDimX = 1,
+                                            .gridDimY = 1,
+                                            .gridDimZ = 1,
+                                            .blockDimX = 1,
+                                            .blockDimY = 1,
+                                            .blockDimZ = 1,
+                                            .kernelParams = params };
+        OK(cuGraphAddKernelNode(&nodes[i], graph, nodes, (size_t)i, &k));
+    }
+    const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .srcDevice = p[1],
+                                 .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .dstDevice = p[0] + 4,
+                                 .WidthInBytes = 4,
+                                 .Height = 1,
+                                 .Depth = 1 };
+    OK(cuGraphAddMemcpyNode(&nodes[2], graph, &nodes[1], 1, &copy, contexts[1]));
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 2; i++) { /* from a stream of either device */
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+        OK(cuGraphLaunch(exec, s));
+        OK(cuGraphLaunch(exec, s));
+        OK(cuStreamSynchronize(s));
+        OK(cuStreamDestroy(s));
+        EQ(word_at(p[0]), 6 * (i + 1));
+        EQ(word_at(p[1]), 6 * (i + 1));
+        EQ(word_at(p[0] + 4), 6 * (i + 1));
+    }
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuModuleUnload(m[i]));
+        OK(cuMemFree(p[i]));
+    }
+    leave();
+}
+
+/* The other program's device 0 is this one's, too; each works on one. */
+static void two_programs(void)
+{
+    CUdeviceptr mine;
+    need_two();
+    if (!peer_possible()) {
+        leave();
+        tap_skip("no other process has this server");
+    }
+    struct peer_message m = { .op = PEER_ALLOC, .size = MIB };
+    peer_ask(&other, &m);
+    EQ(m.result, CUDA_SUCCESS);
+    CUdeviceptr theirs = m.pointer;
+    mine = allocate(1, MIB, 21);
+    m = (struct peer_message) { .op = PEER_SET, .pointer = theirs, .size = MIB, .value = 20 };
+    peer_ask(&other, &m);
+    EQ(m.result, CUDA_SUCCESS);
+    m = (struct peer_message) { .op = PEER_SYNC };
+    peer_ask(&other, &m);
+    EQ(m.result, CUDA_SUCCESS);
+    EQ(byte_at(mine), 21);
+    m = (struct peer_message) { .op = PEER_GET, .pointer = theirs };
+    peer_ask(&other, &m);
+    EQ(m.value, 20);
+    /* Shared memory has its device everywhere. */
+    m = (struct peer_message) { .op = PEER_GET_HANDLE, .pointer = theirs };
+    peer_ask(&other, &m);
+    EQ(m.result, CUDA_SUCCESS);
+    CUdeviceptr opened;
+    int ordinal = -1;
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuIpcOpenMemHandle(&opened, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, opened));
+    EQ(ordinal, 0);
+    EQ(byte_at(opened), 20);
+    OK(cuMemcpyPeer(mine, contexts[1], opened, contexts[0], MIB));
+    EQ(byte_at(mine + MIB - 1), 20);
+    OK(cuIpcCloseMemHandle(opened));
+    m = (struct peer_message) { .op = PEER_FREE, .pointer = theirs };
+    peer_ask(&other, &m);
+    OK(cuMemFree(mine));
+    leave();
+}
+
+int main(void)
+{
+    static const struct tap_test tests[] = { TEST(each_is_itself),     TEST(memory_is_of_the_current_device),
+                                             TEST(copies_between_devices), TEST(kernels_and_events),
+                                             TEST(a_library_is_on_all), TEST(peers),
+                                             TEST(virtual_memory),      TEST(pools),
+                                             TEST(a_graph_on_both),     TEST(two_programs) };
+    peer_start(&other);
+    return tap_main(tests, COUNT(tests));
+}
