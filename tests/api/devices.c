@@ -448,11 +448,11 @@ static void two_programs(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(each_is_itself),     TEST(memory_is_of_the_current_device),
+    static const struct tap_test tests[] = { TEST(each_is_itself),         TEST(memory_is_of_the_current_device),
                                              TEST(copies_between_devices), TEST(kernels_and_events),
-                                             TEST(a_library_is_on_all), TEST(peers),
-                                             TEST(virtual_memory),      TEST(pools),
-                                             TEST(a_graph_on_both),     TEST(two_programs) };
+                                             TEST(a_library_is_on_all),    TEST(peers),
+                                             TEST(virtual_memory),         TEST(pools),
+                                             TEST(a_graph_on_both),        TEST(two_programs) };
     peer_start(&other);
     return tap_main(tests, COUNT(tests));
 }
