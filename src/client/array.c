@@ -125,7 +125,7 @@ static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
             rt_object_release(&rt_arrays, &a->object);
         return r;
     }
-    a->context = c;
+    a->context = rt_context_owner(c);
     a->shape = shape;
     rt_object_publish(&a->object);
     *out = rt_array_handle(a);
@@ -172,7 +172,7 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
             rt_object_release(&rt_mipmaps, &m->object);
         return r;
     }
-    m->context = c;
+    m->context = rt_context_owner(c);
     m->shape = shape;
     rt_object_publish(&m->object);
     *pHandle = (CUmipmappedArray)rt_object_handle(&rt_mipmaps, &m->object);

@@ -91,10 +91,15 @@ void rt_context_set_flags(struct rt_context *c, unsigned flags)
     }
 }
 
-static int activate(struct rt_context *c)
+static uint64_t next_id(void)
 {
     static _Atomic uint64_t ids = 1;
-    c->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
+    return atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
+}
+
+static int activate(struct rt_context *c)
+{
+    c->id = next_id();
     c->number = (uint32_t)c->id;
     memcpy(c->limits, limit_defaults, sizeof(c->limits));
     int r = rt_request_context_open(rt_session, c->number, c->device);
@@ -122,7 +127,7 @@ int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_c
     return CUDA_SUCCESS;
 }
 
-int rt_context_wait(struct rt_context *c)
+static int wait_own(struct rt_context *c)
 {
     struct rt_session *s = rt_session;
     uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
@@ -136,6 +141,28 @@ int rt_context_wait(struct rt_context *c)
     return rt_session_error(s);
 }
 
+struct waiting {
+    struct rt_context *root;
+    int result;
+};
+
+static void wait_green(struct rt_object *o, void *arg)
+{
+    struct rt_context *c = (struct rt_context *)(void *)o;
+    struct waiting *w = arg;
+    if (c->root == w->root && w->result == CUDA_SUCCESS)
+        w->result = wait_own(c);
+}
+
+/* Of a primary context: those green ones that it is the root of, too. */
+int rt_context_wait(struct rt_context *c)
+{
+    struct waiting w = { c, wait_own(c) };
+    if (GM_UNLIKELY(atomic_load_explicit(&c->greens, memory_order_relaxed) != 0))
+        rt_table_each(&rt_contexts, wait_green, &w);
+    return w.result;
+}
+
 static void end_stream(struct rt_object *o, void *arg)
 {
     struct rt_stream *st = (struct rt_stream *)(void *)o;
@@ -143,7 +170,7 @@ static void end_stream(struct rt_object *o, void *arg)
         rt_stream_destroy(st);
 }
 
-void rt_context_destroy(struct rt_context *c)
+static void end_streams(struct rt_context *c)
 {
     (void)rt_context_wait(c); /* an error ends the waiting as well */
     atomic_store_explicit(&c->active, false, memory_order_release);
@@ -151,6 +178,23 @@ void rt_context_destroy(struct rt_context *c)
     rt_local_destroy_all(c);
     rt_peer_forget(c);
     rt_table_each(&rt_streams, end_stream, c);
+}
+
+static void end_green(struct rt_object *o, void *arg)
+{
+    struct rt_context *c = (struct rt_context *)(void *)o;
+    if (c->root != arg)
+        return;
+    end_streams(c);
+    atomic_fetch_sub_explicit(&c->root->greens, 1, memory_order_relaxed);
+    rt_object_release(&rt_contexts, &c->object);
+}
+
+void rt_context_destroy(struct rt_context *c)
+{
+    if (GM_UNLIKELY(atomic_load_explicit(&c->greens, memory_order_relaxed) != 0))
+        rt_table_each(&rt_contexts, end_green, c);
+    end_streams(c);
     rt_event_destroy_all(c);
     rt_texture_destroy_all(c);
     rt_array_destroy_all(c);
@@ -247,4 +291,54 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     }
     pthread_mutex_unlock(&rt_context_lock);
     return r;
+}
+
+/* --- green contexts ----------------------------------------------------------------------------------------------- */
+
+/* The server knows of its root alone. rt_context_lock held. */
+static int make_green(struct rt_context *root, uint64_t groups, uint32_t multiprocessors, struct rt_context **out)
+{
+    struct rt_context *c = rt_object_take(&rt_contexts);
+    if (!c)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    c->device = root->device;
+    c->root = root;
+    c->groups = groups;
+    c->multiprocessors = multiprocessors;
+    c->api_version = root->api_version;
+    c->id = next_id();
+    c->number = root->number;
+    memcpy(c->limits, root->limits, sizeof(c->limits));
+    rt_context_set_flags(c, atomic_load(&root->flags));
+    atomic_store_explicit(&c->active, true, memory_order_release);
+    atomic_fetch_add_explicit(&root->greens, 1, memory_order_relaxed);
+    rt_object_publish(&c->object);
+    *out = c;
+    return CUDA_SUCCESS;
+}
+
+int rt_context_create_green(CUdevice device, uint64_t groups, uint32_t multiprocessors, struct rt_context **out)
+{
+    CUcontext primary;
+    int r = rt_cuDevicePrimaryCtxRetain(&primary, device);
+    if (r)
+        return r;
+    pthread_mutex_lock(&rt_context_lock);
+    struct rt_context *root = rt_context_find(primary, true);
+    r = root ? make_green(root, groups, multiprocessors, out) : CUDA_ERROR_INVALID_CONTEXT;
+    pthread_mutex_unlock(&rt_context_lock);
+    if (r)
+        (void)rt_cuDevicePrimaryCtxRelease_v2(device);
+    return r;
+}
+
+int rt_context_destroy_green(CUcontext handle)
+{
+    pthread_mutex_lock(&rt_context_lock);
+    struct rt_context *c = rt_context_find(handle, true);
+    struct rt_context *root = c ? c->root : NULL;
+    if (root)
+        end_green(&c->object, root);
+    pthread_mutex_unlock(&rt_context_lock);
+    return root ? (int)rt_cuDevicePrimaryCtxRelease_v2(root->device) : CUDA_ERROR_INVALID_CONTEXT;
 }

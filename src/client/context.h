@@ -28,6 +28,10 @@ struct rt_context {
     CUcontext alias;     /* primary, beside a genuine library: the name by which NVIDIA's runtime knows it; NULL */
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
+    struct rt_context *root; /* a green one: the primary context of its device; NULL: none */
+    uint64_t groups;         /* of multiprocessors, of those that the client has; 0: all. Constant, as is the next */
+    uint32_t multiprocessors;
+    _Atomic unsigned greens; /* that have this one as their root */
     _Atomic unsigned flags;
     uint32_t peers;      /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
     unsigned references; /* rt_context_lock; of a created one: beyond the first */
@@ -120,6 +124,17 @@ static inline CUcontext rt_context_handle(const struct rt_context *c)
 {
     return !c ? NULL : c->alias ? c->alias : (CUcontext)rt_object_handle(&rt_contexts, &c->object);
 }
+
+/* Whose what is made in a context is: a green one has streams of its own, and nothing else. */
+static inline struct rt_context *rt_context_owner(struct rt_context *c)
+{
+    return c && GM_UNLIKELY(c->root != NULL) ? c->root : c;
+}
+
+/* A green context on the device, published; it keeps the primary one. CUresult. */
+int rt_context_create_green(CUdevice device, uint64_t groups, uint32_t multiprocessors, struct rt_context **out);
+/* CUDA_ERROR_INVALID_CONTEXT if there is none. */
+int rt_context_destroy_green(CUcontext handle);
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);

@@ -64,7 +64,7 @@ CUresult rt_cuCtxDestroy_v2(CUcontext ctx)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
     struct rt_context *c = rt_context_find(ctx, true);
-    if (!c || c->primary)
+    if (!c || c->primary || c->root)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else
         rt_context_destroy(c);

@@ -218,7 +218,7 @@ CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
     struct rt_event *e = rt_object_take(&events);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    e->context = c;
+    e->context = rt_context_owner(c);
     e->flags = Flags;
     e->slot = NO_SLOT;
     r = Flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : slot_take(&e->slot);
@@ -310,7 +310,7 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (st->context != e->context)
+    if (rt_context_owner(st->context) != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
@@ -432,7 +432,7 @@ CUresult rt_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
     struct rt_event *e = rt_object_take(&events);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    e->context = c;
+    e->context = rt_context_owner(c);
     e->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     e->slot = NO_SLOT;
     r = rt_signal_open(&h, &e->signal);

@@ -53,7 +53,7 @@ int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, stru
                               .size = size,
                               .window = m->address,
                               .kind = RT_MEMORY_GRAPH,
-                              .context = c,
+                              .context = rt_context_owner(c),
                               .device = device };
     r = rt_memory_insert(&range);
     if (r) {

@@ -30,6 +30,7 @@ enum rt_kind {
     RT_KIND_MIPMAP = 0x42,
     RT_KIND_CALLBACK = 0x51,
     RT_KIND_LINK = 0x52,
+    RT_KIND_RESOURCE = 0x53,
 };
 
 #define RT_CHUNK_SHIFT 7u

@@ -58,7 +58,7 @@ CUresult rt_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address)
 {
     int fd;
-    struct rt_range range = { .kind = RT_MEMORY_IMPORTED, .context = c };
+    struct rt_range range = { .kind = RT_MEMORY_IMPORTED, .context = rt_context_owner(c) };
     struct opened *o = malloc(sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -134,7 +134,7 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     r = rt_stream_resolve(c, stream, &st);
     if (GM_UNLIKELY(r))
         return r;
-    if (GM_UNLIKELY(f->context && f->context != st->context))
+    if (GM_UNLIKELY(f->context && f->context != st->context && f->context != rt_context_owner(st->context)))
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_function_on(&f, st->context->device);
     if (GM_UNLIKELY(r))

@@ -106,7 +106,7 @@ CUresult rt_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void
     struct rt_link *l = rt_object_take(&links);
     if (!l)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    l->context = c;
+    l->context = rt_context_owner(c);
     l->log = log;
     for (unsigned i = 0; i < numOptions; i++)
         if (options[i] == CU_JIT_WALL_TIME)

@@ -90,7 +90,7 @@ static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, un
                               .window = address,
                               .kind = kind,
                               .flags = flags,
-                              .context = c,
+                              .context = rt_context_owner(c),
                               .device = c->device };
     r = rt_memory_insert(&range);
     if (r)

@@ -399,7 +399,7 @@ static struct rt_module *module_new(struct rt_context *c, int device)
     struct rt_module *m = rt_object_take(&rt_modules);
     if (!m)
         return NULL;
-    m->context = c;
+    m->context = rt_context_owner(c);
     m->device = device;
     m->image_fd = -1;
     return m;

@@ -18,7 +18,9 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
 {
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct rt_range range = { .size = size, .kind = RT_MEMORY_DEVICE, .context = c, .device = rt_pool_device(p) };
+    struct rt_range range = {
+        .size = size, .kind = RT_MEMORY_DEVICE, .context = rt_context_owner(c), .device = rt_pool_device(p)
+    };
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);

@@ -193,7 +193,7 @@ static int enter_imported(struct rt_pool *p, struct rt_context *c, struct rt_poo
                               .size = d->size,
                               .window = address,
                               .kind = RT_MEMORY_IMPORTED_BLOCK,
-                              .context = c,
+                              .context = rt_context_owner(c),
                               .device = v->device };
     i = malloc(sizeof(*i));
     int r = i ? rt_memory_insert(&range) : CUDA_ERROR_OUT_OF_MEMORY;

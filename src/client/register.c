@@ -141,7 +141,7 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
                               .window = window,
                               .kind = RT_MEMORY_REGISTERED,
                               .flags = Flags,
-                              .context = c,
+                              .context = rt_context_owner(c),
                               .device = c->device };
     r = exchange(address, bytesize, window);
     if (r == CUDA_SUCCESS && (r = rt_memory_insert(&range)) != CUDA_SUCCESS) {

@@ -151,7 +151,7 @@ CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
     struct object *o = calloc(1, sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    o->context = c;
+    o->context = rt_context_owner(c);
     o->resource = *pResDesc;
     o->texture = *pTexDesc;
     o->has_view = pResViewDesc != NULL;
@@ -174,7 +174,7 @@ CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DE
     struct object *o = calloc(1, sizeof(*o));
     if (!o)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    o->context = c;
+    o->context = rt_context_owner(c);
     o->surface = true;
     o->resource = *pResDesc;
     return create(o, pSurfObject);

@@ -180,6 +180,8 @@ struct dev_ops {
 
     /* --- queues --- */
     int (*queue_create)(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
+    /* The stream's number is another stream's from now on, before it could be destroyed. May be NULL. */
+    void (*queue_reuse)(struct dev_queue *q);
     /* Everything in it is done (the client retires a stream with a record at its end); what is not, is
      * dropped. */
     void (*queue_destroy)(struct dev_queue *q);

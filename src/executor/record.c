@@ -44,6 +44,8 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
     if (s->retired) { /* its number is used again before the old queue could go: keep that one */
         s->retired = false;
         c->retired--;
+        if (s->queue && c->engine->ops->queue_reuse)
+            c->engine->ops->queue_reuse(s->queue);
     }
     if (s->queue)
         return 0;

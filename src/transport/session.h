@@ -91,6 +91,8 @@ struct tp_stream_slot {
     _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
     _Atomic int32_t priority;                       /* read when the first record of the stream arrives .. */
     _Atomic uint32_t device;                        /* .. as is this, which holds for all streams of the number */
+    _Atomic uint64_t
+        groups; /* .. and this: which of the client's groups of multiprocessors, a bit for each; 0: all */
 };
 _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
 

@@ -9,6 +9,9 @@
  *
  * Everything but the streams is the primary context's: memory, modules, functions and events serve all places.
  *
+ * A green context that a program makes within what it has is a part of its client's place: a place of its own, with some of that
+ * one's groups. Its streams say which.
+ *
  * A new share or priority is a new place. Each stream moves there with its next operation, which waits for what was
  * submitted before; the old place goes when the driver has finished all that was in it.
  */
@@ -16,6 +19,8 @@
 
 #include "base/log.h"
 #include "device/cuda/state.h"
+
+#define PARTS_MAX 64u /* of one client's places */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -101,15 +106,14 @@ static void give_groups(const struct cuda_place *p)
     pthread_mutex_unlock(&d->lock);
 }
 
-static CUresult make_green(struct cuda_place *p, uint32_t multiprocessors)
+/* Of the place's groups. */
+static CUresult make_green(struct cuda_place *p)
 {
     struct dev *d = p->gpu->dev;
     const struct cuda_groups *g = &p->gpu->groups;
     CUdevResource chosen[CUDA_GROUPS_MAX], got = { 0 };
     CUdevResourceDesc description;
     unsigned count = 0;
-    uint32_t wanted = GM_MIN(multiprocessors / g->size, g->count);
-    take_groups(p, GM_MAX(wanted, 1u));
     for (uint32_t i = 0; i < g->count; i++)
         if (p->groups >> i & 1)
             chosen[count++] = g->group[i];
@@ -118,7 +122,6 @@ static CUresult make_green(struct cuda_place *p, uint32_t multiprocessors)
         r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
     if (r != CUDA_SUCCESS) {
         p->green = NULL;
-        give_groups(p);
         return r;
     }
     r = d->api.cuGreenCtxGetDevResource(p->green, &got, CU_DEV_RESOURCE_TYPE_SM);
@@ -141,16 +144,20 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     p->gpu = g;
-    p->number = ++c->places_made;
     p->low = priority > 0;
     p->multiprocessors = multiprocessors;
-    if (multiprocessors)
-        r = make_green(p, multiprocessors);
+    if (multiprocessors) {
+        uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
+        take_groups(p, GM_MAX(wanted, 1u));
+        r = make_green(p);
+    }
     if (r != CUDA_SUCCESS) {
+        give_groups(p);
         free(p);
         return r;
     }
     pthread_mutex_lock(&c->places_lock);
+    p->number = ++c->places_made;
     gm_list_append(&c->places, &p->link);
     pthread_mutex_unlock(&c->places_lock);
     atomic_store_explicit(&seat->place, p, memory_order_release);
@@ -162,7 +169,8 @@ static void place_destroy(struct dev_client *c, struct cuda_place *p)
     gm_list_remove(&p->link);
     if (p->green) {
         (void)c->dev->api.cuGreenCtxDestroy(p->green);
-        give_groups(p);
+        if (!p->of)
+            give_groups(p);
     }
     free(p);
 }
@@ -170,6 +178,8 @@ static void place_destroy(struct dev_client *c, struct cuda_place *p)
 /* Streams from now on go there. */
 static bool is_in_use(const struct dev_client *c, const struct cuda_place *p)
 {
+    if (p->of)
+        return p->queues != 0;
     return p == atomic_load_explicit(&c->seats[p->gpu->index].place, memory_order_acquire);
 }
 
@@ -180,6 +190,87 @@ void cuda_places_collect(struct dev_client *c, bool all)
         if (all || (!is_in_use(c, p) && p->streams == 0 && !p->unsure))
             place_destroy(c, p);
     pthread_mutex_unlock(&c->places_lock);
+}
+
+/* --- parts ------------------------------------------------------------------------------------------------------- */
+
+/* places_lock held. */
+static struct cuda_place *find_part(const struct dev_client *c, const struct cuda_place *whole, uint64_t wanted,
+                                    unsigned *count)
+{
+    gm_list_for_each (p, &c->places, struct cuda_place, link) {
+        if (p->of == whole->number && p->wanted == wanted)
+            return p;
+        *count += p->of != 0;
+    }
+    return NULL;
+}
+
+/* The groups' numbers begin again where there are fewer than when the program asked. */
+static uint64_t choose(const struct cuda_place *whole, uint64_t wanted)
+{
+    const struct cuda_groups *g = &whole->gpu->groups;
+    uint32_t have[CUDA_GROUPS_MAX], count = 0;
+    uint64_t chosen = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (!whole->groups || (whole->groups >> i & 1))
+            have[count++] = i;
+    for (uint32_t i = 0; i < 64 && count; i++)
+        if (wanted >> i & 1)
+            chosen |= 1ull << have[i % count];
+    return chosen;
+}
+
+/* places_lock held. NULL: the driver makes none. */
+static struct cuda_place *make_part(struct dev_client *c, const struct cuda_place *whole, uint64_t wanted)
+{
+    struct cuda_place *p = calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->gpu = whole->gpu;
+    p->low = whole->low;
+    p->multiprocessors = whole->multiprocessors;
+    p->groups = choose(whole, wanted);
+    p->of = whole->number;
+    p->wanted = wanted;
+    CUresult r = p->groups ? make_green(p) : CUDA_ERROR_NOT_SUPPORTED;
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "a program's green context is all that its client has: error %d", (int)r);
+        free(p);
+        return NULL;
+    }
+    p->number = ++c->places_made;
+    gm_list_append(&c->places, &p->link);
+    return p;
+}
+
+/* places_lock held. */
+static void forget_part(struct dev_queue *q)
+{
+    if (q->part && q->part->of)
+        q->part->queues--;
+    q->part = NULL;
+}
+
+struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
+{
+    struct dev_client *c = q->client;
+    unsigned count = 0;
+    if (GM_LIKELY(q->part && q->part_of == whole->number && q->part_groups == q->groups))
+        return q->part;
+    cuda_enter(q->gpu);
+    pthread_mutex_lock(&c->places_lock);
+    forget_part(q);
+    struct cuda_place *p = find_part(c, whole, q->groups, &count);
+    if (!p && count < PARTS_MAX)
+        p = make_part(c, whole, q->groups);
+    if (p)
+        p->queues++;
+    q->part = p ? p : whole;
+    q->part_of = whole->number;
+    q->part_groups = q->groups;
+    pthread_mutex_unlock(&c->places_lock);
+    return q->part;
 }
 
 /* --- streams -------------------------------------------------------------------------------------------------------- */
@@ -303,4 +394,10 @@ void cuda_stream_destroy(struct dev_queue *q)
     }
     if (q->stream)
         leave(q, q->stream, q->place);
+    if (GM_UNLIKELY(q->part != NULL)) {
+        pthread_mutex_lock(&q->client->places_lock);
+        forget_part(q);
+        pthread_mutex_unlock(&q->client->places_lock);
+        cuda_places_collect(q->client, false);
+    }
 }

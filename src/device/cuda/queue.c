@@ -235,6 +235,11 @@ void cuda_queue_drop(struct dev_queue *q)
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
 
+void cuda_queue_reuse(struct dev_queue *q)
+{
+    q->groups = q->gpu->groups.count ? atomic_load_explicit(&q->slot->groups, memory_order_relaxed) : 0;
+}
+
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out)
 {
     struct dev_queue *q = calloc(1, sizeof(*q));
@@ -253,6 +258,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, in
     gm_list_init(&q->held);
     gm_list_init(&q->holding);
     q->priority = priority;
+    cuda_queue_reuse(q);
     gm_list_append(&c->queues, &q->link);
     *out = q;
     return GM_CUDA_SUCCESS;

@@ -46,6 +46,10 @@ struct cuda_place {
     bool low;                 /* below normal */
     bool unsure;              /* was left with work that may still run: it stays until the client's end */
     uint32_t streams;         /* the client's thread */
+    /* A part of another place, for a green context of the program's: */
+    uint64_t of;     /* that one's number; 0: it is none */
+    uint64_t wanted; /* which of its groups, counted from its first */
+    uint32_t queues; /* that are to be in it; places_lock */
 };
 
 /* One of the GPUs. The main thread opens it, before anybody else is told of it. */
@@ -207,6 +211,9 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
+    uint64_t groups;                  /* of those that the client has: where it is to be; 0: all */
+    struct cuda_place *part;          /* what that came to last .. */
+    uint64_t part_of, part_groups;    /* .. and of what */
     const struct cuda_place *refused; /* there was no stream to be had there */
     struct cuda_detour *detours;      /* far.c: by GPU; NULL: none yet */
     CUevent event;                    /* for others to wait for; made when first needed */
@@ -229,9 +236,12 @@ struct dev_queue {
 };
 
 /* Where streams of the queue's client are, on its GPU, from now on. */
-static inline struct cuda_place *cuda_place_now(const struct dev_queue *q, memory_order order)
+/* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's thread. */
+struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
+static inline struct cuda_place *cuda_place_now(struct dev_queue *q, memory_order order)
 {
-    return atomic_load_explicit(&q->client->seats[q->gpu->index].place, order);
+    struct cuda_place *p = atomic_load_explicit(&q->client->seats[q->gpu->index].place, order);
+    return GM_LIKELY(!q->groups) ? p : cuda_place_part(q, p);
 }
 
 /* Makes the GPU's context current in the calling thread. */
@@ -345,6 +355,8 @@ int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */
+/* Looks in session memory where the program wants the stream to be. */
+void cuda_queue_reuse(struct dev_queue *q);
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */

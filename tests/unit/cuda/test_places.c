@@ -121,3 +121,79 @@ Test(places, a_stream_moves_behind_what_it_has)
     cr_assert_eq(fake_greens(), 0);
     fake_client_end(c);
 }
+
+static struct dev_queue *queue_in(struct dev_client *c, uint32_t number, uint64_t groups)
+{
+    atomic_store(&c->session->streams[number].groups, groups);
+    return queue(c, number, 0);
+}
+
+/* What a program makes of its own. */
+Test(places, parts_are_within_the_whole)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 40, 0);
+    struct dev_queue *all = queue(c, 1, 0), *low = queue_in(c, 2, 3), *high = queue_in(c, 3, 0x1c),
+                     *again = queue_in(c, 4, 3);
+    uint64_t whole = fake_stream_groups(all->stream), a = fake_stream_groups(low->stream),
+             b = fake_stream_groups(high->stream);
+    cr_assert_eq(__builtin_popcountll(whole), 5);
+    cr_assert_eq(__builtin_popcountll(a), 2);
+    cr_assert_eq(__builtin_popcountll(b), 3);
+    cr_assert_eq(a | b, whole);
+    cr_assert_eq(a & b, 0);
+    cr_assert_eq(low->place, again->place, "one for both");
+    cr_assert_eq(fake_greens(), 3);
+    cuda_queue_destroy(low);
+    cr_assert_eq(fake_greens(), 3);
+    cuda_queue_destroy(again);
+    cr_assert_eq(fake_greens(), 2, "nobody is in it any more");
+    fake_client_end(c);
+    cr_assert_eq(fake_greens(), 0);
+}
+
+Test(places, parts_of_a_device_without_a_limit)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 132, 0);
+    cr_assert_eq(fake_stream_groups(queue_in(c, 1, 0x5)->stream), 0x5);
+    cr_assert_eq(fake_stream_groups(queue_in(c, 2, UINT64_MAX)->stream), (1u << FAKE_GROUPS) - 1,
+                 "no more than there are");
+    fake_client_end(c);
+    cr_assert_eq(fake_greens(), 0);
+}
+
+/* With the whole, and with the program's own wishes for a stream's number that is used again. */
+Test(places, parts_move)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 40, 0);
+    struct dev_queue *q = queue_in(c, 1, 1);
+    uint64_t before = fake_stream_groups(q->stream);
+    cr_assert_eq(__builtin_popcountll(before), 1);
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 80, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda_mark(q, 1), 0);
+    cuda_flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 1);
+    cr_assert_eq(cuda_mark(q, 2), 0);
+    cuda_flush(c);
+    atomic_store(&q->slot->groups, 0x3ff);
+    cuda_queue_reuse(q);
+    cr_assert_eq(cuda_mark(q, 3), 0);
+    cuda_flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 10);
+    fake_client_end(c);
+    cr_assert_eq(fake_greens(), 0);
+}
+
+Test(places, parts_without_number)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 132, 0);
+    for (uint32_t i = 1; i <= 70; i++) /* more than are made */
+        queue_in(c, i, i);
+    cr_assert_leq(fake_greens(), 64);
+    cr_assert_eq(fake_stream_groups(queue_in(c, 71, 71)->stream), 0, "then it is all");
+    fake_client_end(c);
+    cr_assert_eq(fake_greens(), 0);
+}
