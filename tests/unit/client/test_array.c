@@ -56,7 +56,7 @@ static CUDA_MEMCPY3D up(size_t x, size_t y, size_t width, size_t height)
                              .Depth = 1 };
 }
 
-static void check(const struct wire_rec_copy_array *r, uint32_t x, uint32_t y)
+static void check(const struct wire_rec_copy_array *r, uint32_t x, uint32_t y, uint32_t height)
 {
     cr_assert_eq(r->dst_array, 7);
     cr_assert_eq(r->src_array, 0);
@@ -65,7 +65,7 @@ static void check(const struct wire_rec_copy_array *r, uint32_t x, uint32_t y)
     cr_assert_eq(r->dst_x, x);
     cr_assert_eq(r->dst_y, y);
     cr_assert_eq(r->width, 40);
-    cr_assert_eq(r->height, 3);
+    cr_assert_eq(r->height, height);
     cr_assert_eq(r->depth, 1);
 }
 
@@ -76,19 +76,19 @@ Test(array, a_node)
     CUgraph g;
     CUgraphNode n;
     CUgraphExec e;
-    CUDA_MEMCPY3D c = up(8, 2, 40, 3);
+    CUDA_MEMCPY3D c = up(8, 2, 40, 1);
     cr_assert_eq(cuGraphCreate(&g, 0), CUDA_SUCCESS);
     cr_assert_eq(cuGraphAddMemcpyNode(&n, g, NULL, 0, &c, NULL), CUDA_SUCCESS);
     cr_assert_eq(cuGraphInstantiateWithFlags(&e, g, 0), CUDA_SUCCESS);
     cr_assert_eq(cuGraphLaunch(e, stream), CUDA_SUCCESS);
     struct wire_rec_copy_array r = next();
-    check(&r, 8, 2);
-    c = up(4, 1, 40, 3); /* in the place of the old record */
+    check(&r, 8, 2, 1);
+    c = up(4, 1, 40, 1); /* in the place of the old record */
     cr_assert_eq(cuGraphExecMemcpyNodeSetParams(e, n, &c, NULL), CUDA_SUCCESS);
     tp_word_publish(&fake.session.streams[r.head.stream].completed, r.head.seq);
     cr_assert_eq(cuGraphLaunch(e, stream), CUDA_SUCCESS);
     r = next();
-    check(&r, 4, 1);
+    check(&r, 4, 1, 1);
 }
 
 Test(array, captured)
@@ -111,7 +111,7 @@ Test(array, captured)
     cr_assert_eq(cuGraphInstantiateWithFlags(&e, g, 0), CUDA_SUCCESS);
     cr_assert_eq(cuGraphLaunch(e, stream), CUDA_SUCCESS);
     struct wire_rec_copy_array r = next();
-    check(&r, 8, 2);
+    check(&r, 8, 2, 3);
 }
 
 Test(array, beyond_its_bounds)
