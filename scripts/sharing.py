@@ -247,6 +247,7 @@ class Way:
 
 def ways(build, device="cuda"):
     """The ways there are on this machine, and a line for each that is missing."""
+    build = pathlib.Path(build).resolve()  # programs may start elsewhere
     driver = find_driver() if device == "cuda" else None
     missing, found = [], {}
     if driver:
@@ -258,5 +259,5 @@ def ways(build, device="cuda"):
             missing.append("no nvidia-cuda-mps-control in " + ", ".join(looked))
     elif device == "cuda":
         missing.append("no genuine libcuda.so.1 here")
-    found["gmux"] = Way("gmux", pathlib.Path(build) / "src/client", pathlib.Path(build) / "src/control/gmux-control", device)
+    found["gmux"] = Way("gmux", build / "src/client", build / "src/control/gmux-control", device)
     return found, missing

@@ -227,7 +227,7 @@ void ctl_conn_sweep(void *daemon)
     ctl_daemon_listen(d, true);
     gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link)
         if (c->phase == CTL_CONN_NEW && now >= c->deadline_ns)
-            ctl_conn_drop(c, "silent for 10 s");
+            ctl_conn_drop(c, "silent for 10 s; programs that found NVIDIA's libcuda before gmux's are");
     if (!gm_list_empty(&d->conns))
         ctl_timer_start(d->sweep, SWEEP_MS);
 }

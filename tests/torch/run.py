@@ -184,6 +184,10 @@ def main():
             found["gmux"].stop()
     print(f"1..{len(names)}")
     failed = 0
+    came = sum(t.count("NEW CLIENT") for t in logs.values())
+    if came < len(names):  # they ran, but on the driver itself
+        print(f"Bail out! {came} programs came to gmux, of {len(names)}")
+        failed = 1
     for i, name in enumerate(names, 1):
         word, why = suite.verdict(name)
         failed += word == "not ok"
