@@ -18,6 +18,7 @@ struct opened {
     uint8_t token[RT_TOKEN_BYTES];
     uint64_t address;
     unsigned count;
+    int device, owner; /* the former was let touch what the latter has; the same: nothing of the kind */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,8 +71,9 @@ static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], u
         free(o);
         return r;
     }
-    (void)rt_peer_let(c->device, range.device); /* as the flag says; where that cannot be, copies still work */
-    *o = (struct opened) { .address = range.base, .count = 1 };
+    /* As the flag says; where that cannot be, copies still work. */
+    int device = rt_peer_let(c->device, range.device) == CUDA_SUCCESS ? c->device : range.device;
+    *o = (struct opened) { .address = range.base, .count = 1, .device = device, .owner = range.device };
     memcpy(o->token, token, RT_TOKEN_BYTES);
     gm_list_insert(&all_opened, &o->link);
     *address = range.base;
@@ -124,6 +126,7 @@ static int forget(uint64_t address)
     struct opened *o = find(address);
     if (o) {
         gm_list_remove(&o->link);
+        rt_peer_leave(o->device, o->owner);
         free(o);
     }
     return rt_request_object_unmap(rt_session, address);

@@ -206,18 +206,19 @@ struct side {
     uint32_t array, level, x, y, z; /* array 0: memory */
     uint64_t address, pitch, slice;
     CUarray handle;
-    uint64_t rows; /* of a plane of memory */
+    struct cuda_gpu *gpu; /* of an array; NULL: memory */
+    uint64_t rows;        /* of a plane of memory */
 };
 
-static CUresult take_array(struct dev_client *c, const struct cuda_gpu *gpu, const struct wire_rec_copy_array *r,
-                           struct side *s)
+static CUresult take_array(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
 {
     struct cuda_array *a = cuda_array_find(c, s->array, s->level);
     if (!a)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!dev_array_holds(&a->shape, s->level, s->x, s->y, s->z, r->width, r->height, r->depth))
         return CUDA_ERROR_INVALID_VALUE;
-    return a->gpu == gpu ? cuda_array_level(c, a, s->level, &s->handle) : CUDA_ERROR_INVALID_HANDLE;
+    s->gpu = a->gpu;
+    return cuda_array_level(c, a, s->level, &s->handle);
 }
 
 static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
@@ -239,10 +240,9 @@ static CUresult take_memory(struct dev_client *c, const struct wire_rec_copy_arr
     return CUDA_SUCCESS;
 }
 
-static CUresult take(struct dev_queue *q, const struct wire_rec_copy_array *r, struct side *s)
+static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, struct side *s)
 {
-    struct dev_client *c = q->client;
-    return s->array ? take_array(c, q->gpu, r, s) : take_memory(c, r, s);
+    return s->array ? take_array(c, r, s) : take_memory(c, r, s);
 }
 
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
@@ -256,9 +256,11 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     };
     if (!r->width || !r->height || !r->depth)
         return;
-    CUresult result = dst.array || src.array ? take(q, r, &dst) : CUDA_ERROR_INVALID_VALUE;
+    CUresult result = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
-        result = take(q, r, &src);
+        result = take(c, r, &src);
+    if (result == CUDA_SUCCESS && dst.gpu && src.gpu && dst.gpu != src.gpu)
+        result = CUDA_ERROR_INVALID_HANDLE;
     if (result != CUDA_SUCCESS) {
         cuda_misplaced(q, result, r->dst,
                        "copy of an array that does not exist, or beyond its bounds, or outside the window");
@@ -285,6 +287,10 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
         .Height = r->height,
         .Depth = r->depth,
     };
-    (void)cuda_outcome(q, c->dev->api.cuMemcpy3DAsync_v2(&box, cuda_into(q)),
-                       "the device refused a copy of an array");
+    struct cuda_gpu *does = dst.gpu ? dst.gpu : src.gpu;
+    CUstream into;
+    result = cuda_go(q, does, &into);
+    if (result == CUDA_SUCCESS)
+        result = c->dev->api.cuMemcpy3DAsync_v2(&box, into);
+    (void)cuda_outcome(q, cuda_leave(q, does, result), "the device refused a copy of an array");
 }

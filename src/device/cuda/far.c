@@ -117,7 +117,7 @@ static CUresult open_detour(struct dev_queue *q, struct cuda_gpu *to, struct cud
     return r;
 }
 
-CUresult cuda_detour_begin(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
+static CUresult begin_detour(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_detour *d = NULL;
@@ -132,13 +132,26 @@ CUresult cuda_detour_begin(struct dev_queue *q, struct cuda_gpu *to, CUstream *i
     return api->cuStreamWaitEvent(d->stream, d->there, CU_EVENT_WAIT_DEFAULT);
 }
 
-CUresult cuda_detour_end(struct dev_queue *q, struct cuda_gpu *to)
+static CUresult end_detour(struct dev_queue *q, struct cuda_gpu *to)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_detour *d = &q->detours[to->index];
     CUresult r = api->cuEventRecord(d->back, d->stream);
     cuda_enter(q->gpu);
     return r == CUDA_SUCCESS ? api->cuStreamWaitEvent(q->stream, d->back, CU_EVENT_WAIT_DEFAULT) : r;
+}
+
+CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
+{
+    *into = cuda_into(q);
+    if (GM_LIKELY(to == q->gpu))
+        return CUDA_SUCCESS;
+    return q->learning ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
+}
+
+CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
+{
+    return GM_LIKELY(to == q->gpu) || r != CUDA_SUCCESS ? r : end_detour(q, to);
 }
 
 /* What is in them, the queue's stream has waited for. */

@@ -283,10 +283,10 @@ void cuda_owner_remove(struct dev_client *c, uint64_t address);
 void cuda_owners_finish(struct dev_client *c);
 /* Any thread: the GPU whose memory that is; `none` for the host's, and for what is nobody's. */
 struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none);
-/* The client's thread: an operation of the queue that is another GPU's to do. *into is where it is put, with that GPU
- * entered; between both calls nothing else is done for the queue. */
-CUresult cuda_detour_begin(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
-CUresult cuda_detour_end(struct dev_queue *q, struct cuda_gpu *to);
+/* The client's thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered;
+ * then leave, with what that came to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
+CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);
+CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r);
 void cuda_detours_destroy(struct dev_queue *q);
 
 /* --- green.c: see there */

@@ -178,20 +178,16 @@ static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, str
 static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     struct cuda_gpu *to = cuda_owner(q->client, r->dst, NULL), *from = cuda_owner(q->client, r->src, NULL);
-    CUstream into = cuda_into(q);
+    CUstream into;
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
     struct cuda_gpu *does = doer(q, to, from);
-    if (does == q->gpu && to == from)
-        return copy_into(q, r, to, from, into);
-    if (q->learning || !to->context || !from->context) /* that is no operation for a graph */
+    if (to != from && (q->learning || !to->context || !from->context)) /* that is no operation for a graph */
         return CUDA_ERROR_INVALID_VALUE;
-    if (does == q->gpu)
-        return copy_into(q, r, to, from, into);
-    CUresult result = cuda_detour_begin(q, does, &into);
+    CUresult result = cuda_go(q, does, &into);
     if (result == CUDA_SUCCESS)
         result = copy_into(q, r, to, from, into);
-    return result == CUDA_SUCCESS ? cuda_detour_end(q, does) : result;
+    return cuda_leave(q, does, result);
 }
 
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
@@ -211,34 +207,25 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
     (void)cuda_outcome(q, result, "the device refused a copy");
 }
 
-/* Where an operation on one piece of memory goes: *does is the GPU that has to do it. After it, leave(). */
-static CUresult go(struct dev_queue *q, uint64_t address, struct cuda_gpu **does, CUstream *into)
+/* The GPU that has to do an operation on one piece of memory. */
+static struct cuda_gpu *doer_at(const struct dev_queue *q, uint64_t address)
 {
-    *does = GM_UNLIKELY(q->client->dev->count > 1) ? cuda_owner(q->client, address, q->gpu) : q->gpu;
-    *into = cuda_into(q);
-    if (GM_LIKELY(*does == q->gpu))
-        return CUDA_SUCCESS;
-    return q->learning ? CUDA_ERROR_INVALID_VALUE : cuda_detour_begin(q, *does, into);
-}
-
-static CUresult leave(struct dev_queue *q, CUresult r, struct cuda_gpu *does)
-{
-    return GM_LIKELY(does == q->gpu) || r != CUDA_SUCCESS ? r : cuda_detour_end(q, does);
+    return GM_UNLIKELY(q->client->dev->count > 1) ? cuda_owner(q->client, address, q->gpu) : q->gpu;
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */
 static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
 {
     struct dev_client *c = q->client;
-    struct cuda_gpu *does;
+    struct cuda_gpu *does = doer_at(q, op->u.write.dst);
     CUstream into;
     if (!cuda_holds(c, op->u.write.dst, op->u.write.size))
         cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
     else if (op->u.write.size) {
-        CUresult r = go(q, op->u.write.dst, &does, &into);
+        CUresult r = cuda_go(q, does, &into);
         if (r == CUDA_SUCCESS)
             r = c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, into);
-        (void)cuda_outcome(q, leave(q, r, does), "the device refused a write");
+        (void)cuda_outcome(q, cuda_leave(q, does, r), "the device refused a write");
     }
 }
 
@@ -268,7 +255,7 @@ static CUresult fill_rows(const struct dev_queue *q, const struct wire_rec_fill 
 static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
 {
     uint64_t row, size;
-    struct cuda_gpu *does;
+    struct cuda_gpu *does = doer_at(q, r->dst);
     CUstream into;
     if (!r->width || !r->height)
         return;
@@ -278,10 +265,10 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
     if (!sane || !cuda_holds(q->client, r->dst, size))
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
     else {
-        CUresult result = go(q, r->dst, &does, &into);
+        CUresult result = cuda_go(q, does, &into);
         if (result == CUDA_SUCCESS)
             result = fill_rows(q, r, into);
-        (void)cuda_outcome(q, leave(q, result, does), "the device refused a fill");
+        (void)cuda_outcome(q, cuda_leave(q, does, result), "the device refused a fill");
     }
 }
 
