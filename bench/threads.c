@@ -1,0 +1,74 @@
+/*
+ * What one process gets out of a GPU with several threads, each with a stream of its own: launches of an empty kernel,
+ * waited for after each thousand, or, with -us, kernels of that many microseconds, each waited for. Natively this is the
+ * most that programs can have together which share a context. Prints: name, number per second, of all threads.
+ */
+#include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "example.h"
+
+#define BATCH       1000
+#define THREADS_MAX 64
+
+struct worker {
+    pthread_t thread;
+    CUcontext context;
+    CUfunction function;
+    CUstream stream;
+    unsigned long long ns;
+    double seconds, per_second;
+    pthread_barrier_t *start;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    void *params[] = { &w->ns };
+    long n = 0, batch = w->ns ? 1 : BATCH;
+    EX_CHECK(cuCtxSetCurrent(w->context));
+    pthread_barrier_wait(w->start);
+    double start = ex_seconds(), now = start;
+    for (; now - start < w->seconds; now = ex_seconds()) {
+        for (long i = 0; i < batch; i++, n++)
+            EX_CHECK(cuLaunchKernel(w->function, 1, 1, 1, 1, 1, 1, 0, w->stream, params, NULL));
+        EX_CHECK(cuStreamSynchronize(w->stream));
+    }
+    w->per_second = (double)n / (now - start);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    long threads = 8, us = 0, ms = 1000;
+    for (int i = 1; i < argc; i++)
+        if (!ex_option(argv[i], "threads", 1, THREADS_MAX, &threads) && !ex_option(argv[i], "us", 0, 1000000, &us) &&
+            !ex_option(argv[i], "ms", 1, 600000, &ms))
+            return 2;
+    struct ex_device d = ex_open(0, ex_ptx);
+    CUfunction f = ex_function(&d, "spin");
+    struct worker w[THREADS_MAX];
+    pthread_barrier_t start;
+    double sum = 0;
+
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    for (long i = 0; i < threads; i++) {
+        w[i] = (struct worker) {
+            .function = f, .ns = 1000ull * (unsigned long long)us, .seconds = 1e-3 * (double)ms, .start = &start
+        };
+        EX_CHECK(cuCtxGetCurrent(&w[i].context));
+        EX_CHECK(cuStreamCreate(&w[i].stream, CU_STREAM_NON_BLOCKING));
+    }
+    for (long i = 0; i < threads; i++)
+        if (pthread_create(&w[i].thread, NULL, work, &w[i]) != 0)
+            return 1;
+    for (long i = 0; i < threads; i++) {
+        pthread_join(w[i].thread, NULL);
+        sum += w[i].per_second;
+        EX_CHECK(cuStreamDestroy(w[i].stream));
+    }
+    printf("%s %.0f\n", us ? "kernels" : "launches", sum);
+    ex_close(&d);
+    return 0;
+}
