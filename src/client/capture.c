@@ -443,7 +443,8 @@ int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
                                                                   .id = st->context->device } },
                                      .bytesize = size };
     rt_graph_lock();
-    int r = rt_params_alloc(&p, &m);
+    const struct rt_stream_capture *sc = part_of(st); /* none: it has just ended, as will be found */
+    int r = rt_params_alloc(&p, &m, sc ? sc->capture->graph : NULL, sc ? sc->nodes : NULL, sc ? sc->count : 0);
     if (r == CUDA_SUCCESS) {
         *out = p.memory.described.dptr;
         r = rt_capture_add_locked(st, &p);

@@ -1,6 +1,6 @@
 /*
- * One allocation of the server's each: a program has few of them. No two share memory, even if their graph would allow
- * it.
+ * One allocation of the server's each: a program has few of them. A node gets the memory of an earlier one of its graph,
+ * if that was as large and is freed by nodes that this one comes after.
  */
 #include "client/graph_memory.h"
 
@@ -13,11 +13,15 @@
 struct rt_graph_memory {
     struct gm_list link;
     uint64_t address, size;
+    int device;
     unsigned references; /* nodes, and the program's while it is allocated */
     bool live;
     bool used;       /* by a launch since the program last trimmed */
     uint32_t number; /* the program's last free */
     uint64_t seq;
+    /* while a graph is looked through */
+    unsigned allocations, frees; /* by nodes that come before */
+    bool elsewhere;              /* other nodes name it, too */
 };
 
 _Atomic unsigned rt_graph_memories;
@@ -62,6 +66,7 @@ int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, stru
         return r;
     }
     m->size = size;
+    m->device = device;
     m->references = 1;
     gm_list_append(&all, &m->link);
     atomic_fetch_add_explicit(&rt_graph_memories, 1, memory_order_relaxed);
@@ -136,6 +141,73 @@ int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq)
     }
     rt_graph_unlock();
     return r;
+}
+
+/* --- memory that a graph has freed -------------------------------------------------------------------------------- */
+
+static void visit(struct rt_node *n, const struct rt_graph *g, struct rt_node **stack, uint32_t *depth)
+{
+    if (!n || n->graph != g || n->waiting)
+        return;
+    n->waiting = 1;
+    stack[(*depth)++] = n;
+}
+
+/* Sets `waiting` of the nodes that one with these dependencies comes after. */
+static bool mark_ancestors(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count)
+{
+    struct rt_node **stack = malloc((g->count + 1) * sizeof(struct rt_node *));
+    uint32_t depth = 0;
+    if (!stack)
+        return false;
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        n->waiting = 0;
+    for (size_t i = 0; i < count; i++)
+        visit(rt_node_find(dependencies[i]), g, stack, &depth);
+    while (depth) {
+        const struct rt_node *n = stack[--depth];
+        for (uint32_t i = 0; i < n->in.count; i++)
+            visit(n->in.at[i].node, g, stack, &depth);
+    }
+    free(stack);
+    return true;
+}
+
+static struct rt_graph_memory *memory_of(const struct rt_node *n)
+{
+    return n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE
+               ? n->params.memory.memory
+               : NULL;
+}
+
+static void count_nodes(const struct rt_graph *g)
+{
+    struct rt_graph_memory *m;
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        if ((m = memory_of(n)) != NULL) {
+            m->allocations = m->frees = 0;
+            m->elsewhere = false;
+        }
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        if ((m = memory_of(n)) != NULL) {
+            m->elsewhere |= !n->waiting;
+            m->allocations += n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+            m->frees += n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+        }
+}
+
+struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count,
+                                              int device, uint64_t size)
+{
+    struct rt_graph_memory *m;
+    if (!g || !count || !dependencies || !mark_ancestors(g, dependencies, count))
+        return NULL;
+    count_nodes(g);
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        if ((m = memory_of(n)) != NULL && !m->elsewhere && m->allocations && m->allocations == m->frees &&
+            m->device == device && m->size == size)
+            return m;
+    return NULL;
 }
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include "client/context.h"
 
+struct rt_graph;
 struct rt_graph_memory;
 
 /* How many there are. Without the lock. */
@@ -16,6 +17,10 @@ extern _Atomic unsigned rt_graph_memories;
 
 /* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult. */
 int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out);
+/* Memory that a node of these dependencies can have again, because nodes before it have freed what they allocated; no
+ * reference. NULL: there is none. */
+struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CUgraphNode *dependencies, size_t count,
+                                              int device, uint64_t size);
 void rt_graph_memory_ref(struct rt_graph_memory *m);
 /* The last one gives it back, in its time. */
 void rt_graph_memory_unref(struct rt_graph_memory *m);

@@ -352,7 +352,7 @@ CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, con
     if (r)
         return r;
     rt_graph_lock();
-    r = rt_params_alloc(&p, nodeParams);
+    r = rt_params_alloc(&p, nodeParams, rt_graph_find(hGraph), dependencies, numDependencies);
     if (r == CUDA_SUCCESS) {
         CUdeviceptr address = p.memory.described.dptr;
         r = add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);

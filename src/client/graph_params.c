@@ -267,7 +267,8 @@ int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
     return rt_event_shared(event) ? (int)rt_not_supported("a graph with an interprocess event", &said) : CUDA_SUCCESS;
 }
 
-int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from)
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from, const struct rt_graph *g,
+                    const CUgraphNode *dependencies, size_t count)
 {
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC, .memory = { .described = *from } };
     const CUmemPoolProps *pool = &from->poolProps;
@@ -279,7 +280,12 @@ int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from)
         return CUDA_ERROR_NOT_SUPPORTED;
     p->memory.described.accessDescs = NULL; /* its device has access, and that device's peers */
     p->memory.described.accessDescCount = 0;
-    int r = rt_graph_memory_create(rt_current.context, pool->location.id, from->bytesize, &p->memory.memory);
+    int r = CUDA_SUCCESS;
+    p->memory.memory = rt_graph_memory_reuse(g, dependencies, count, pool->location.id, from->bytesize);
+    if (p->memory.memory)
+        rt_graph_memory_ref(p->memory.memory);
+    else
+        r = rt_graph_memory_create(rt_current.context, pool->location.id, from->bytesize, &p->memory.memory);
     if (r == CUDA_SUCCESS)
         p->memory.described.dptr = rt_graph_memory_address(p->memory.memory);
     return r;
@@ -342,7 +348,7 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
         CUDA_MEM_ALLOC_NODE_PARAMS alloc;
         _Static_assert(sizeof(alloc) == sizeof(from->alloc), "the same by another name");
         memcpy(&alloc, &from->alloc, sizeof(alloc));
-        return rt_params_alloc(p, &alloc);
+        return rt_params_alloc(p, &alloc, NULL, NULL, 0);
     }
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         return rt_params_free(p, from->free.dptr);

@@ -61,8 +61,10 @@ int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUc
 int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from);
 /* CU_GRAPH_NODE_TYPE_EVENT_RECORD or _WAIT_EVENT. */
 int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event);
-/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates; p->memory.described.dptr is the address. */
-int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from);
+/* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates, or takes what was freed before a node of `g` with these dependencies;
+ * p->memory.described.dptr is the address. */
+int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from, const struct rt_graph *g,
+                    const CUgraphNode *dependencies, size_t count);
 /* Graph lock. CU_GRAPH_NODE_TYPE_MEM_FREE, of memory that such a node allocated. */
 int rt_params_free(struct rt_params *p, CUdeviceptr address);
 /* Graph lock. A copy of `child` becomes the node's. */

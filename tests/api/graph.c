@@ -914,6 +914,50 @@ static void memory_nodes(void)
     OK(cuMemFree(q));
 }
 
+/* What is allocated after something as large was freed is the same memory; beside it, or before it is freed, it is not. */
+static void memory_again(void)
+{
+    CUgraph g;
+    CUdeviceptr p, q, r, got[2];
+    CUgraphNode n[3], freed;
+    CUDA_MEM_ALLOC_NODE_PARAMS a = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
+                                     .bytesize = 1 << 20 };
+    OK(cuMemAlloc(&r, 4));
+    OK(cuGraphCreate(&g, 0));
+    n[0] = add_alloc(g, 1 << 20, &p);
+    OK(cuGraphAddMemAllocNode(&n[1], g, &n[0], 1, &a));
+    got[0] = a.dptr;
+    TRUE(got[0] != p); /* not freed yet */
+    n[1] = add_fill(g, &n[1], 1, p, 31, 4);
+    OK(cuGraphAddMemFreeNode(&freed, g, &n[1], 1, p));
+    OK(cuGraphAddMemAllocNode(&n[2], g, &n[1], 1, &a));
+    got[1] = a.dptr;
+    TRUE(got[1] != p); /* beside the node that frees */
+    OK(cuGraphAddMemAllocNode(&n[2], g, &freed, 1, &a));
+    q = a.dptr;
+    TRUE(q == p);
+    OK(cuGraphAddMemAllocNode(&n[1], g, &freed, 1, &a));
+    TRUE(a.dptr != p && a.dptr != got[0] && a.dptr != got[1]); /* taken already */
+    n[2] = add_fill(g, &n[2], 1, q, 32, 4);
+    CUDA_MEMCPY3D m = copy_params(r, NULL, q, NULL, 4);
+    n[2] = add_copy(g, &n[2], 1, &m);
+    OK(cuGraphAddMemFreeNode(&freed, g, &n[2], 1, q));
+    CUgraphExec e;
+    OK(cuGraphInstantiateWithFlags(&e, g, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    for (int i = 0; i < 3; i++) {
+        run(e);
+        EQ(read_word(r), 32);
+    }
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuMemFree(got[0]));
+    OK(cuMemFree(got[1]));
+    OK(cuMemFree(a.dptr));
+    OK(cuMemFree(r));
+    OK(cuDeviceGraphMemTrim(0));
+}
+
 /* One graph allocates, another one frees, and what is between them sees the memory. */
 static void freed_by_another_graph(void)
 {
@@ -1007,6 +1051,7 @@ int main(void)
         TEST(user_objects),
         TEST(drawing),
         TEST(memory_nodes),
+        TEST(memory_again),
         TEST(freed_by_another_graph),
         TEST(auto_free),
     };
