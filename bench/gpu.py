@@ -128,6 +128,12 @@ def bench_launch(b):
     b.rounds("enqueue", 5, *((c, once) for c in ("native", "mps", "gmux")))
 
 
+def bench_graph(b):
+    def once(way):
+        return float(way.run([b.tool("graph")], b.limit(30)).words("graph_done")[1]) / 1e3
+    b.rounds("graph", 3, *((c, once) for c in ("native", "mps", "gmux")))
+
+
 def bench_start(b):
     def once(way):
         now = time.clock_gettime(time.CLOCK_MONOTONIC)
@@ -337,10 +343,11 @@ def bench_torch(b):
     b.rounds("torch_10", 1, ("native", once(1)), *((c, once(10)) for c in ("sliced", "mps", "gmux")))
 
 
-# name: what it is, unit, goal "must", goal "wants" (a function of the medians of the row), measured by
+# name: what it is, unit, goal "must", goal "wants" (a function of the medians of the row, or none), measured by
 ROWS = {
     "enqueue": ("enqueue one launch, p50", "us", lambda m: ("<=", 0.5), lambda m: ("<=", 0.2), bench_launch),
     "launch_sync": ("launch + sync, p50", "us", lambda m: ("<=", 9.5), lambda m: ("<=", 8.2), None),
+    "graph": ("graph of 100 empty kernels until done, p50", "us", None, None, bench_graph),
     "launches_8": ("launches/s, 8 clients", "1/s", lambda m: (">=", 0.85e6), lambda m: (">=", 1.5e6), bench_rate),
     "kernels_10": ("small kernels/s, 10 clients", "1/s", lambda m: (">=", 150e3), lambda m: (">=", 169e3), bench_spin),
     "nbody_3": ("n-body, 3 clients, sum", "G/s", lambda m: (">=", 1585), lambda m: (">=", 1617), bench_nbody),
