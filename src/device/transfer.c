@@ -64,6 +64,8 @@ bool dev_area_check(const struct dev_window *w, const struct dev_area *a, uint64
 static uint64_t volume(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t out;
+    if (a == 0 || b == 0 || c == 0)
+        return 0;
     if (__builtin_mul_overflow(a, b, &out) || __builtin_mul_overflow(out, c, &out))
         return UINT64_MAX;
     return out;

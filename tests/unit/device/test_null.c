@@ -82,6 +82,23 @@ Test(null, boxes)
         }
 }
 
+/* However large it is in other directions. */
+Test(null, a_box_without_depth_is_nothing)
+{
+    const uint64_t huge = 1ull << 33;
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, 4096);
+    const struct wire_rec_copy r = { .dst = c->base,
+                                     .src = c->base,
+                                     .width = huge,
+                                     .height = huge,
+                                     .depth = 0,
+                                     .dst_pitch = huge,
+                                     .src_pitch = huge };
+    cr_assert_eq(rig.ops->copy(c->queue[0], ++c->seq[0], &r), 0);
+    rig_wait(c, 0, 0);
+    cr_assert_eq(atomic_load(&c->fault), 0);
+}
+
 Test(null, host_area_is_the_upper_half)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
