@@ -43,6 +43,12 @@ static inline bool gm_is_pow2(uint64_t x)
     return x != 0 && (x & (x - 1)) == 0;
 }
 
+/* `size` and what fills it up to 8 bytes, as records and images in a row have it. */
+static inline uint64_t gm_padded(uint64_t size)
+{
+    return (size + 7) & ~(uint64_t)7;
+}
+
 /* Rounds up to a multiple of `align` (a power of two). False if the result does not fit. */
 static inline GM_MUST_CHECK bool gm_align_up(uint64_t x, uint64_t align, uint64_t *out)
 {

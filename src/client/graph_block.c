@@ -89,14 +89,9 @@ static struct rt_step *add_step(struct rt_exec_body *b, enum rt_step_kind kind)
     return s;
 }
 
-static size_t padded(size_t size)
-{
-    return (size + 7u) & ~(size_t)7;
-}
-
 static int add_record(struct rt_exec_body *b, const struct wire_record *record, struct rt_node *n)
 {
-    size_t size = padded(record->size);
+    size_t size = gm_padded(record->size);
     if (b->block_size + size > b->block_capacity) {
         size_t capacity = GM_MAX(2 * b->block_capacity, b->block_size + size + 1024);
         uint8_t *grown = realloc(b->block, capacity);

@@ -136,20 +136,15 @@ static int text_look(const void *fatbin, const void *const *list, struct rt_imag
 
 /* --- for a real GPU's driver -------------------------------------------------------------------------------------- */
 
-static size_t padded(size_t size)
-{
-    return (size + 7) & ~(size_t)7;
-}
-
 /* What was linked and its parts, one behind the other: each says how long it is. */
 static int gather(const void *linked, const void *const *list, struct rt_image *out)
 {
     size_t total = 0, count = 0;
     for (const void *one = linked; one; one = list[count++]) {
         size_t size = fb_size(one);
-        if (size == 0 || count >= MEMBERS_MAX || total + padded(size) > FB_SIZE_MAX)
+        if (size == 0 || count >= MEMBERS_MAX || total + gm_padded(size) > FB_SIZE_MAX)
             return CUDA_ERROR_INVALID_IMAGE;
-        total += padded(size);
+        total += gm_padded(size);
     }
     uint8_t *to = calloc(1, total);
     if (!to)
@@ -158,7 +153,7 @@ static int gather(const void *linked, const void *const *list, struct rt_image *
     count = 0;
     for (const void *one = linked; one; one = list[count++]) {
         memcpy(to, one, fb_size(one));
-        to += padded(fb_size(one));
+        to += gm_padded(fb_size(one));
     }
     return CUDA_SUCCESS;
 }

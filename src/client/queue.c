@@ -54,7 +54,7 @@ static size_t make_run(uint8_t *at, size_t bytes, uint32_t *count)
     size_t used = 0;
     for (*count = 0; used < bytes; ++*count) {
         struct wire_record *head = (struct wire_record *)(void *)(at + used);
-        size_t size = (head->size + 7u) & ~(size_t)7;
+        size_t size = gm_padded(head->size);
         if (*count && used + size > RUN_BYTES)
             break;
         head->flags = 0;

@@ -272,11 +272,6 @@ static const struct wire_record *inner(const struct wire_rec_run *r, uint32_t at
     return (const struct wire_record *)(const void *)(r->records + at);
 }
 
-static uint32_t padded(uint32_t size)
-{
-    return (size + 7u) & ~7u;
-}
-
 static bool may_be_in_run(uint32_t op)
 {
     return op == WIRE_OP_LAUNCH || op == WIRE_OP_COPY || op == WIRE_OP_FILL || op == WIRE_OP_COPY_ARRAY;
@@ -288,9 +283,9 @@ static bool is_sound(const struct wire_rec_run *r, uint32_t size)
     for (; at < size; count++) {
         const struct wire_record *op = inner(r, at);
         if (size - at < sizeof(*op) || !may_be_in_run(op->op) || !wire_record_check(op) || op->size > size - at ||
-            padded(op->size) > size - at || op->stream || op->seq)
+            gm_padded(op->size) > size - at || op->stream || op->seq)
             return false;
-        at += padded(op->size);
+        at += (uint32_t)gm_padded(op->size);
     }
     return count == r->count;
 }
@@ -302,7 +297,7 @@ static int take_each(struct take *t, const struct wire_rec_run *r)
     uint32_t size = r->head.size - (uint32_t)sizeof(*r);
     int result = 0;
     t->seq = r->head.seq;
-    for (uint32_t at = 0; at < size && result == 0; at += padded(inner(r, at)->size), t->seq++)
+    for (uint32_t at = 0; at < size && result == 0; at += (uint32_t)gm_padded(inner(r, at)->size), t->seq++)
         result = wire_record_dispatch(&record_ops, t, inner(r, at));
     return result;
 }

@@ -11,11 +11,6 @@
 
 #include "base/clock.h"
 
-static uint32_t padded(uint32_t size)
-{
-    return (size + 7u) & ~7u;
-}
-
 void tp_ring_init_producer(struct tp_ring *r, struct tp_ring_shared *shared, void *data, uint32_t size)
 {
     *r = (struct tp_ring) { .shared = shared, .data = data, .size = size };
@@ -101,7 +96,7 @@ int tp_ring_write(struct tp_ring *r, const struct wire_record *head, size_t head
                   size_t tail_size, const struct tp_wait_policy *policy)
 {
     struct tp_ring_shared *s = r->shared;
-    uint32_t need = padded((uint32_t)(head_size + tail_size));
+    uint32_t need = (uint32_t)gm_padded(head_size + tail_size);
 
     if (GM_UNLIKELY(r->size - (r->mine - r->theirs) < need)) {
         int result = wait_for_room(r, need, policy);
@@ -137,11 +132,11 @@ int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size)
     if (used > r->size || used < sizeof(head))
         return -EBADMSG;
     copy_out(r, r->mine, &head, sizeof(head));
-    if (head.size > out_size || !wire_record_check(&head) || padded(head.size) > used)
+    if (head.size > out_size || !wire_record_check(&head) || gm_padded(head.size) > used)
         return -EBADMSG;
     copy_out(r, r->mine, out, head.size);
     memcpy(out, &head, sizeof(head)); /* what was checked is what is used */
-    r->peeked = padded(head.size);
+    r->peeked = (uint32_t)gm_padded(head.size);
     return 1;
 }
 
