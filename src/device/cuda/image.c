@@ -1,6 +1,7 @@
 #include "device/cuda/image.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,17 +46,21 @@ static int text_open(struct cuda_image *i, const void *bytes, size_t size)
     return GM_CUDA_SUCCESS;
 }
 
+/* Of those that stand one behind the other, each padded to 8 bytes: where the next one begins, or the end. */
+static size_t behind(const uint8_t *bytes, size_t at, size_t size)
+{
+    return at + GM_MIN((size_t)gm_padded(fb_size(bytes + at)), size - at);
+}
+
 /* How many fat binaries stand one behind the other; 0 if they do not fit. With `list`, where they are. */
 static size_t list_read(const uint8_t *bytes, size_t size, const void **list)
 {
     size_t count = 0;
-    for (size_t at = 0; at < size; count++) {
+    for (size_t at = 0; at < size; at = behind(bytes, at, size), count++) {
         if (count == MEMBERS_MAX || !fatbin_fits(bytes + at, size - at))
             return 0;
         if (list)
             list[count] = bytes + at;
-        size_t padded = (fb_size(bytes + at) + 7) & ~(size_t)7;
-        at += GM_MIN(padded, size - at);
     }
     return count;
 }
@@ -106,6 +111,38 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
            (kind == WIRE_IMAGE_KIND_FATBIN && fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0);
 }
 
+/* --- what is in the code that a GPU takes of it --------------------------------------------------------------------- */
+
+struct code {
+    const void *bytes;
+    size_t size;
+    bool is_ptx;
+    size_t text_size; /* of PTX, without the padding that it has in a fat binary */
+    void *unpacked;   /* owned */
+};
+
+/* 1; 0: there is none for this GPU; else it cannot be looked into. */
+static int code_open(struct code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+{
+    struct fb_entry e;
+    *c = (struct code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
+    if (kind == WIRE_IMAGE_KIND_PTX || kind == WIRE_IMAGE_KIND_CUBIN)
+        return 1;
+    int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
+    if (r <= 0)
+        return r;
+    c->bytes = e.data;
+    c->size = e.size;
+    if (e.packing != FB_PLAIN) {
+        if (fb_unpack(&e, UNPACKED_MAX, &c->unpacked, &c->size) < 0)
+            return -EBADMSG;
+        c->bytes = c->unpacked;
+    }
+    c->is_ptx = e.kind == FB_KIND_PTX;
+    c->text_size = c->is_ptx ? strnlen(c->bytes, c->size) : 0;
+    return 1;
+}
+
 static bool cubin_has_variables(const void *bytes, size_t size)
 {
     struct fb_cubin c;
@@ -135,40 +172,6 @@ static bool ptx_has_variables(const char *text, size_t size)
     return found;
 }
 
-/* In a fat binary it is padded. */
-static bool padded_ptx_has_variables(const void *bytes, size_t size)
-{
-    return ptx_has_variables(bytes, strnlen(bytes, size));
-}
-
-/* What cannot be unpacked may have some. */
-static bool entry_has_variables(const struct fb_entry *e, bool (*has)(const void *bytes, size_t size))
-{
-    void *unpacked;
-    size_t size;
-    if (e->packing == FB_PLAIN)
-        return has(e->data, e->size);
-    if (fb_unpack(e, UNPACKED_MAX, &unpacked, &size) < 0)
-        return true;
-    bool found = has(unpacked, size);
-    free(unpacked);
-    return found;
-}
-
-bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
-{
-    struct fb_entry e;
-    if (kind == WIRE_IMAGE_KIND_PTX)
-        return ptx_has_variables(bytes, size);
-    if (kind == WIRE_IMAGE_KIND_CUBIN)
-        return cubin_has_variables(bytes, size);
-    if (kind != WIRE_IMAGE_KIND_FATBIN)
-        return true;
-    if (fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0)
-        return entry_has_variables(&e, cubin_has_variables);
-    return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) <= 0 || entry_has_variables(&e, padded_ptx_has_variables);
-}
-
 static bool cubin_has_managed(const void *bytes, size_t size)
 {
     struct fb_cubin c;
@@ -183,71 +186,46 @@ static bool cubin_has_managed(const void *bytes, size_t size)
 }
 
 /* Words of a comment are taken for some: then there is one look more. */
-static bool ptx_has_managed(const void *bytes, size_t size)
+static bool has_word(const struct code *c, const char *word)
 {
-    return memmem(bytes, size, ".managed", strlen(".managed")) != NULL;
+    return memmem(c->bytes, c->size, word, strlen(word)) != NULL;
 }
 
-bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+static void look_for_calls(const struct code *c, struct cuda_image_traits *t)
 {
-    struct fb_entry e;
-    if (kind == WIRE_IMAGE_KIND_PTX)
-        return ptx_has_managed(bytes, size);
-    if (kind == WIRE_IMAGE_KIND_CUBIN)
-        return cubin_has_managed(bytes, size);
-    if (fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0) /* of a list, what was linked */
-        return entry_has_variables(&e, cubin_has_managed);
-    return fb_pick(bytes, size, sm, FB_WANT_PTX, &e) > 0 && entry_has_variables(&e, ptx_has_managed);
+    t->prints |= has_word(c, "vprintf");
+    t->asserts |= has_word(c, "__assertfail");
 }
 
-/* --- what it calls of the driver's own ---------------------------------------------------------------------------------- */
-
-struct calls {
-    bool *prints, *asserts;
-};
-
-static void look_for(const struct calls *c, const void *bytes, size_t size)
+static void look_for_variables(const struct code *c, struct cuda_image_traits *t)
 {
-    *c->prints |= memmem(bytes, size, "vprintf", strlen("vprintf")) != NULL;
-    *c->asserts |= memmem(bytes, size, "__assertfail", strlen("__assertfail")) != NULL;
+    if (!t->keeps_values)
+        t->keeps_values =
+            c->is_ptx ? ptx_has_variables(c->bytes, c->text_size) : cubin_has_variables(c->bytes, c->size);
+    if (t->keeps_values)
+        t->has_managed = c->is_ptx ? has_word(c, ".managed") : cubin_has_managed(c->bytes, c->size);
 }
 
-/* What cannot be looked into may do anything. */
-static void look_in_fatbin(const struct calls *c, const void *bytes, size_t size, uint32_t sm)
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t)
 {
-    struct fb_entry e;
-    void *unpacked = NULL;
-    size_t whole = 0;
-    int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
-    if (r == 0)
-        return;
-    if (r > 0 && e.packing == FB_PLAIN) {
-        look_for(c, e.data, e.size);
-    } else if (r < 0 || fb_unpack(&e, UNPACKED_MAX, &unpacked, &whole) < 0) {
-        *c->prints = *c->asserts = true;
-    } else {
-        look_for(c, unpacked, whole);
-        free(unpacked);
+    struct code c;
+    bool list = kind == WIRE_IMAGE_KIND_FATBIN_LIST; /* what was linked is the first; its parts may have variables */
+    int r = code_open(&c, bytes, size, kind, sm);
+    *t = (struct cuda_image_traits) {
+        .prints = r < 0, .asserts = r < 0, .keeps_values = r <= 0 || list, .has_managed = r < 0
+    };
+    if (r > 0) {
+        look_for_calls(&c, t);
+        look_for_variables(&c, t);
     }
-}
-
-void cuda_image_calls(const void *image, size_t size, uint32_t kind, uint32_t sm, bool *prints, bool *asserts)
-{
-    const struct calls c = { prints, asserts };
-    const uint8_t *bytes = image;
-    *prints = *asserts = false;
-    if (kind != WIRE_IMAGE_KIND_FATBIN && kind != WIRE_IMAGE_KIND_FATBIN_LIST) {
-        look_for(&c, image, size);
-        return;
-    }
-    for (size_t at = 0; size - at >= FB_HEADER_SIZE;) {
-        size_t one = fb_size(bytes + at);
-        if (one == 0)
-            return;
-        look_in_fatbin(&c, bytes + at, size - at, sm);
-        one = (one + 7) & ~(size_t)7;
-        if (kind == WIRE_IMAGE_KIND_FATBIN || (*prints && *asserts) || one >= size - at)
-            return;
-        at += one;
+    free(c.unpacked);
+    for (size_t at = list ? behind(bytes, 0, size) : size; at < size && !(t->prints && t->asserts);
+         at = behind(bytes, at, size)) {
+        r = code_open(&c, (const uint8_t *)bytes + at, size - at, WIRE_IMAGE_KIND_FATBIN, sm);
+        if (r > 0)
+            look_for_calls(&c, t);
+        else if (r < 0)
+            t->prints = t->asserts = true;
+        free(c.unpacked);
     }
 }

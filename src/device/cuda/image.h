@@ -21,16 +21,18 @@ GM_MUST_CHECK int cuda_image_open(struct cuda_image *i, const void *bytes, size_
 /* True if a GPU of architecture `sm` takes machine code from it, not PTX: a cubin, or a fat binary with one. An image that
  * was opened. */
 bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
-/* True if a program may leave something behind in the code that the GPU takes from it: it has variables that are not its
- * compiler's, or cannot be looked into. An image that was opened. */
-bool cuda_image_keeps_values(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
-/* True if the code has managed variables. The same image. */
-bool cuda_image_has_managed(const void *bytes, size_t size, uint32_t kind, uint32_t sm);
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 
-/* Whether what a GPU of architecture `sm` (90 ..) takes of an image may print or has assertions: it calls vprintf, or __assertfail, or
- * cannot be looked into. */
-void cuda_image_calls(const void *image, size_t size, uint32_t kind, uint32_t sm, bool *prints, bool *asserts);
+/* Of the code that a GPU takes of an image; all are true if that cannot be looked into. */
+struct cuda_image_traits {
+    bool prints;       /* calls vprintf .. */
+    bool asserts;      /* .. or __assertfail, or may do so */
+    bool keeps_values; /* a program may leave something behind: it has variables that are not its compiler's */
+    bool has_managed;  /* some of them are managed */
+};
+
+/* For a GPU of architecture `sm` (90 ..). An image that was opened. */
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t);
 
 #endif

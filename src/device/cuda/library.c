@@ -56,14 +56,17 @@ static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, ui
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    cuda_image_calls(bytes, size, kind, capability(g), &l->prints, &l->asserts);
     CUresult r = load_image(g->dev, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
         free(l);
         return (int)r;
     }
-    l->keeps_values = cuda_image_keeps_values(bytes, size, kind, capability(g));
-    l->managed_apart = l->keeps_values && cuda_image_has_managed(bytes, size, kind, capability(g));
+    struct cuda_image_traits traits;
+    cuda_image_look(bytes, size, kind, capability(g), &traits);
+    l->prints = traits.prints;
+    l->asserts = traits.asserts;
+    l->keeps_values = traits.keeps_values;
+    l->managed_apart = traits.has_managed;
     *out = l;
     return GM_CUDA_SUCCESS;
 }

@@ -89,9 +89,16 @@ Test(image, relocatable)
     }
 }
 
+static bool keeps_values(const void *bytes, size_t size, uint32_t kind)
+{
+    struct cuda_image_traits t;
+    cuda_image_look(bytes, size, kind, 90, &t);
+    return t.keeps_values;
+}
+
 static bool keeps(const char *text)
 {
-    return cuda_image_keeps_values(text, strlen(text), WIRE_IMAGE_KIND_PTX, 90);
+    return keeps_values(text, strlen(text), WIRE_IMAGE_KIND_PTX);
 }
 
 /* What an executor that takes over cannot bring back. */
@@ -105,7 +112,7 @@ Test(image, values)
     cr_assert_not(keeps(HEAD ".global .align 1 .b8 $str[4] = {97, 98, 99, 0};\n" ENTRY), "a compiler's");
     cr_assert(keeps("no text at all"));
     struct file f = file_read("kernels.cubin"), plain = file_read("plain.cubin"), size = file_read("size.fatbin");
-    cr_assert(cuda_image_keeps_values(f.data, f.size, WIRE_IMAGE_KIND_CUBIN, 90));
-    cr_assert_not(cuda_image_keeps_values(plain.data, plain.size, WIRE_IMAGE_KIND_CUBIN, 90));
-    cr_assert(cuda_image_keeps_values(size.data, size.size, WIRE_IMAGE_KIND_FATBIN_LIST, 90), "cannot be known");
+    cr_assert(keeps_values(f.data, f.size, WIRE_IMAGE_KIND_CUBIN));
+    cr_assert_not(keeps_values(plain.data, plain.size, WIRE_IMAGE_KIND_CUBIN));
+    cr_assert(keeps_values(size.data, size.size, WIRE_IMAGE_KIND_FATBIN_LIST), "cannot be known");
 }
