@@ -5,11 +5,9 @@
  *
  * What is wrong with an input is found at the end, not when it is added.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -187,27 +185,16 @@ CUresult rt_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
                              CUjit_option *options, void **optionValues)
 {
     struct rt_link *l;
-    struct stat st;
     int r = enter(state, &l);
     if (r)
         return r;
     if (!path)
         return CUDA_ERROR_INVALID_VALUE;
-    GM_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    if (st.st_size == 0 || st.st_size > INPUT_BYTES)
-        return st.st_size ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
-    size_t size = (size_t)st.st_size;
-    GM_AUTO_FREE char *data = malloc(size);
-    if (!data)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = read(fd, data + done, size - done);
-        if (n <= 0)
-            return CUDA_ERROR_INVALID_IMAGE;
-        done += (size_t)n;
-    }
+    GM_AUTO_FREE char *data = NULL;
+    size_t size;
+    r = rt_image_read(path, INPUT_BYTES, &data, &size);
+    if (r || size == 0)
+        return r ? r : CUDA_ERROR_INVALID_IMAGE;
     return rt_cuLinkAddData_v2(state, type, data, size, path, numOptions, options, optionValues);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "client/module.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -456,19 +455,8 @@ int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *lo
 
 int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out)
 {
-    GM_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return CUDA_ERROR_FILE_NOT_FOUND;
-    size_t size = (size_t)st.st_size;
-    GM_AUTO_FREE char *data = calloc(1, size + 64); /* a text gets its end, a short file its zeros */
-    if (!data)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    for (size_t done = 0; done < size;) {
-        ssize_t n = read(fd, data + done, size - done);
-        if (n <= 0)
-            return CUDA_ERROR_INVALID_IMAGE;
-        done += (size_t)n;
-    }
-    return rt_module_load(c, data, log, out);
+    GM_AUTO_FREE char *data = NULL;
+    size_t size;
+    int r = rt_image_read(path, SIZE_MAX, &data, &size);
+    return r ? r : rt_module_load(c, data, log, out);
 }

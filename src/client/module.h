@@ -198,6 +198,12 @@ void rt_image_drop(struct rt_image *image);
 /* The architecture of the GPU that images are for: 90 .. */
 uint32_t rt_image_capability(void);
 
+/* --- images in files (image_file.c) --- */
+
+/* A file's bytes, with zeros behind them that are not counted: a text gets its end, a short file what is read of it. *data is the
+ * caller's to free. CUresult: CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY if it is longer than `limit`. */
+int rt_image_read(const char *path, size_t limit, char **data, size_t *size);
+
 /* --- managed variables on a GPU (module_managed.c) --- */
 
 /* Gives those of the image memory that host and device reach, and their first values; *out is the machine code that has them there. They
