@@ -35,13 +35,6 @@ static CUdeviceptr allocate(int device, size_t size, unsigned char value)
     return p;
 }
 
-static unsigned byte_at(CUdeviceptr p)
-{
-    unsigned char byte = 0;
-    OK(cuMemcpyDtoH(&byte, p, 1));
-    return byte;
-}
-
 static uint32_t word_at(CUdeviceptr p)
 {
     uint32_t word = 0;
@@ -100,7 +93,7 @@ static void memory_is_of_the_current_device(void)
         TRUE(before[1] - after[1] >= 64 * MIB);
     }
     OK(cuCtxSetCurrent(contexts[0])); /* whichever is current */
-    EQ(byte_at(p + 64 * MIB - 1), 3);
+    EQ(tap_byte(p + 64 * MIB - 1), 3);
     OK(cuMemFree(p));
     leave();
 }
@@ -114,13 +107,13 @@ static void copies_between_devices(void)
     for (int i = 0; i < 2; i++)
         p[i] = allocate(i, MIB, (unsigned char)(10 + i));
     OK(cuMemcpyPeer(p[0], contexts[0], p[1], contexts[1], 1000));
-    EQ(byte_at(p[0] + 999), 11);
-    EQ(byte_at(p[0] + 1000), 10);
+    EQ(tap_byte(p[0] + 999), 11);
+    EQ(tap_byte(p[0] + 1000), 10);
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)); /* of device 1 */
     OK(cuMemsetD8Async(p[1], 77, MIB, s));
     OK(cuMemcpyPeerAsync(p[0], contexts[0], p[1], contexts[1], MIB, s));
     OK(cuStreamSynchronize(s));
-    EQ(byte_at(p[0] + MIB - 1), 77);
+    EQ(tap_byte(p[0] + MIB - 1), 77);
     /* Memory of one device by way of the other's streams. */
     OK(cuCtxSetCurrent(contexts[0]));
     OK(cuMemsetD8(p[1], 5, 256));
@@ -132,7 +125,7 @@ static void copies_between_devices(void)
     OK(cuMemcpyHtoD(p[1], bytes, sizeof(bytes)));
     OK(cuMemcpyDtoD(p[1] + 256, p[1], 256));
     OK(cuMemcpy(p[0], p[1] + 256, 256));
-    EQ(byte_at(p[0] + 255), 6);
+    EQ(tap_byte(p[0] + 255), 6);
     const CUDA_MEMCPY3D_PEER box = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
                                      .srcDevice = p[1],
                                      .srcContext = contexts[1],
@@ -147,8 +140,8 @@ static void copies_between_devices(void)
                                      .Height = 4,
                                      .Depth = 2 };
     OK(cuMemcpy3DPeer(&box));
-    EQ(byte_at(p[0] + 4096 + 7 * 128 + 31), 6);
-    EQ(byte_at(p[0] + 4096 + 7 * 128 + 32), 77);
+    EQ(tap_byte(p[0] + 4096 + 7 * 128 + 31), 6);
+    EQ(tap_byte(p[0] + 4096 + 7 * 128 + 32), 77);
     OK(cuStreamDestroy(s));
     for (int i = 0; i < 2; i++)
         OK(cuMemFree(p[i]));
@@ -305,7 +298,7 @@ static void virtual_memory(void)
         OK(cuMemGetAccess(&flags, &first, p));
         EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     }
-    EQ(byte_at(p + size - 1), 4);
+    EQ(tap_byte(p + size - 1), 4);
     OK(cuCtxSynchronize());
     OK(cuMemUnmap(p, size));
     OK(cuMemRelease(handle));
@@ -422,7 +415,7 @@ static void two_programs(void)
     m = (struct peer_message) { .op = PEER_SYNC };
     peer_ask(&other, &m);
     EQ(m.result, CUDA_SUCCESS);
-    EQ(byte_at(mine), 21);
+    EQ(tap_byte(mine), 21);
     m = (struct peer_message) { .op = PEER_GET, .pointer = theirs };
     peer_ask(&other, &m);
     EQ(m.value, 20);
@@ -436,9 +429,9 @@ static void two_programs(void)
     OK(cuIpcOpenMemHandle(&opened, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, opened));
     EQ(ordinal, 0);
-    EQ(byte_at(opened), 20);
+    EQ(tap_byte(opened), 20);
     OK(cuMemcpyPeer(mine, contexts[1], opened, contexts[0], MIB));
-    EQ(byte_at(mine + MIB - 1), 20);
+    EQ(tap_byte(mine + MIB - 1), 20);
     OK(cuIpcCloseMemHandle(opened));
     m = (struct peer_message) { .op = PEER_FREE, .pointer = theirs };
     peer_ask(&other, &m);

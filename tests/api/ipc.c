@@ -9,16 +9,6 @@ static struct peer peers[5];
 #define MIB (1u << 20)
 
 /* What a peer is told; a name for each so that a test reads as what happens. */
-static struct peer_message ask(struct peer *p, struct peer_message m)
-{
-    peer_ask(p, &m);
-    return m;
-}
-
-#define ASK(peer, ...) ask(&(peer), (struct peer_message) { __VA_ARGS__ })
-#define ASK_OK(peer, ...)                                                                                            \
-    tap_check_result(__FILE__, __LINE__, #__VA_ARGS__, ASK(peer, __VA_ARGS__).result, CUDA_SUCCESS)
-
 static void need_peers(void)
 {
     if (!peer_possible())
@@ -27,23 +17,9 @@ static void need_peers(void)
 
 static CUdeviceptr open_in(struct peer *p, CUipcMemHandle memory)
 {
-    struct peer_message m = ask(p, (struct peer_message) { .op = PEER_OPEN, .memory = memory });
+    struct peer_message m = peer_answer(p, (struct peer_message) { .op = PEER_OPEN, .memory = memory });
     tap_check_result(__FILE__, __LINE__, "cuIpcOpenMemHandle in the other process", m.result, CUDA_SUCCESS);
     return m.pointer;
-}
-
-static unsigned byte_in(struct peer *p, CUdeviceptr pointer)
-{
-    struct peer_message m = ask(p, (struct peer_message) { .op = PEER_GET, .pointer = pointer });
-    tap_check_result(__FILE__, __LINE__, "a read in the other process", m.result, CUDA_SUCCESS);
-    return m.value;
-}
-
-static unsigned byte_at(CUdeviceptr pointer)
-{
-    unsigned char byte = 0;
-    OK(cuMemcpyDtoH(&byte, pointer, 1));
-    return byte;
 }
 
 /* Both see what the other one writes; small and large, from the middle of an allocation as well. */
@@ -60,16 +36,16 @@ static void seen_by_both(void)
         OK(cuCtxSynchronize());
         OK(cuIpcGetMemHandle(&handle, p + sizes[i] / 2));
         there = open_in(&peers[0], handle);
-        EQ(byte_in(&peers[0], there), 11);
-        EQ(byte_in(&peers[0], there + sizes[i] - 1), 11);
+        EQ(peer_byte(&peers[0], there), 11);
+        EQ(peer_byte(&peers[0], there + sizes[i] - 1), 11);
         ASK_OK(peers[0], .op = PEER_SET, .pointer = there + 500, .size = 100, .value = 22);
         ASK_OK(peers[0], .op = PEER_SYNC);
-        EQ(byte_at(p + 499), 11);
-        EQ(byte_at(p + 500), 22);
-        EQ(byte_at(p + 599), 22);
-        EQ(byte_at(p + 600), 11);
+        EQ(tap_byte(p + 499), 11);
+        EQ(tap_byte(p + 500), 22);
+        EQ(tap_byte(p + 599), 22);
+        EQ(tap_byte(p + 600), 11);
         ASK_OK(peers[0], .op = PEER_CLOSE, .pointer = there);
-        EQ(byte_at(p + 500), 22);
+        EQ(tap_byte(p + 500), 22);
         OK(cuMemFree(p));
         OK(cuMemFree(before));
     }
@@ -90,10 +66,10 @@ static void the_other_way(void)
     OK(cuIpcOpenMemHandle(&p, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     OK(cuMemGetAddressRange(&base, &size, p + 1000));
     TRUE(base == p && size >= 5 * MIB);
-    EQ(byte_at(p + 5 * MIB - 1), 33);
+    EQ(tap_byte(p + 5 * MIB - 1), 33);
     OK(cuMemsetD8(p, 44, 1));
     OK(cuCtxSynchronize());
-    EQ(byte_in(&peers[0], there), 44);
+    EQ(peer_byte(&peers[0], there), 44);
     OK(cuIpcCloseMemHandle(p));
     TRUE(cuMemsetD8(p, 0, 1) != CUDA_SUCCESS);
     ASK_OK(peers[0], .op = PEER_FREE, .pointer = there);
@@ -110,7 +86,7 @@ static void opened_twice(void)
     TRUE(p == q);
     IS(cuMemFree(p), CUDA_ERROR_INVALID_VALUE); /* not ours to free */
     OK(cuIpcCloseMemHandle(p));
-    (void)byte_at(p);
+    (void)tap_byte(p);
     OK(cuIpcCloseMemHandle(p));
     IS(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
     ASK_OK(peers[0], .op = PEER_FREE, .pointer = there);
@@ -187,7 +163,7 @@ static void freed_while_open(void)
         OK(cuMemAlloc(&q, size));
         OK(cuMemsetD8(q, 66, size));
         OK(cuCtxSynchronize());
-        EQ(byte_in(&peers[0], there), 55);
+        EQ(peer_byte(&peers[0], there), 55);
         ASK_OK(peers[0], .op = PEER_CLOSE, .pointer = there);
         OK(cuMemFree(q));
     }
@@ -206,9 +182,9 @@ static void exporter_killed(void)
     }
     peer_kill(&peers[1]);
     for (unsigned i = 0; i < 2; i++) {
-        EQ(byte_at(p[i] + 4095), 77 + i);
+        EQ(tap_byte(p[i] + 4095), 77 + i);
         OK(cuMemsetD8(p[i], 5, 4096));
-        EQ(byte_at(p[i]), 5);
+        EQ(tap_byte(p[i]), 5);
         OK(cuIpcCloseMemHandle(p[i]));
     }
 }
@@ -223,9 +199,9 @@ static void importer_killed(void)
     OK(cuCtxSynchronize());
     OK(cuIpcGetMemHandle(&handle, p));
     there = open_in(&peers[2], handle);
-    EQ(byte_in(&peers[2], there), 8);
+    EQ(peer_byte(&peers[2], there), 8);
     peer_kill(&peers[2]);
-    EQ(byte_at(p), 8);
+    EQ(tap_byte(p), 8);
     OK(cuMemFree(p));
 }
 
@@ -258,7 +234,7 @@ static void waits_for_another(void)
         OK(cuStreamSynchronize(stream));
         OK(cuEventQuery(event));
         OK(cuEventSynchronize(event));
-        EQ(byte_at(flag), round);
+        EQ(tap_byte(flag), round);
     }
     OK(cuEventDestroy(event));
     OK(cuStreamDestroy(stream));

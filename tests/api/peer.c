@@ -232,6 +232,19 @@ void peer_wait(struct peer *p)
     close(p->socket);
 }
 
+struct peer_message peer_answer(struct peer *p, struct peer_message m)
+{
+    peer_ask(p, &m);
+    return m;
+}
+
+unsigned peer_byte(struct peer *p, CUdeviceptr pointer)
+{
+    struct peer_message m = ASK(*p, .op = PEER_GET, .pointer = pointer);
+    tap_check_result(__FILE__, __LINE__, "a read in the other process", m.result, CUDA_SUCCESS);
+    return m.value;
+}
+
 void peer_kill(struct peer *p)
 {
     kill(p->pid, SIGKILL);

@@ -61,6 +61,13 @@ void peer_start_as(struct peer *p, unsigned uid);
 /* Has it done: m->result and what else it brings. `fd`: goes along; -1: none. */
 void peer_ask_fd(struct peer *p, struct peer_message *m, int fd);
 void peer_ask(struct peer *p, struct peer_message *m);
+/* The same, with what it brings as the value. */
+struct peer_message peer_answer(struct peer *p, struct peer_message m);
+#define ASK(peer, ...) peer_answer(&(peer), (struct peer_message) { __VA_ARGS__ })
+#define ASK_OK(peer, ...)                                                                                            \
+    tap_check_result(__FILE__, __LINE__, #__VA_ARGS__, ASK(peer, __VA_ARGS__).result, CUDA_SUCCESS)
+/* The byte that it reads there; the test fails if it cannot. */
+unsigned peer_byte(struct peer *p, CUdeviceptr pointer);
 /* Kills it and waits until it is gone. */
 void peer_kill(struct peer *p);
 /* Waits for one that was told to exit. */

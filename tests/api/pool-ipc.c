@@ -12,30 +12,6 @@ static const CUmemPoolProps shareable = { .allocType = CU_MEM_ALLOCATION_TYPE_PI
                                           .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                           .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
 
-static struct peer_message ask(struct peer *p, struct peer_message m)
-{
-    peer_ask(p, &m);
-    return m;
-}
-
-#define ASK(peer, ...) ask(&(peer), (struct peer_message) { __VA_ARGS__ })
-#define ASK_OK(peer, ...)                                                                                            \
-    tap_check_result(__FILE__, __LINE__, #__VA_ARGS__, ASK(peer, __VA_ARGS__).result, CUDA_SUCCESS)
-
-static unsigned byte_in(struct peer *p, CUdeviceptr pointer)
-{
-    struct peer_message m = ask(p, (struct peer_message) { .op = PEER_GET, .pointer = pointer });
-    tap_check_result(__FILE__, __LINE__, "a read in the other process", m.result, CUDA_SUCCESS);
-    return m.value;
-}
-
-static unsigned byte_at(CUdeviceptr pointer)
-{
-    unsigned char byte = 0;
-    OK(cuMemcpyDtoH(&byte, pointer, 1));
-    return byte;
-}
-
 static CUmemoryPool make_pool(void)
 {
     CUmemoryPool pool;
@@ -95,15 +71,15 @@ static void seen_by_all(void)
     for (int i = 0; i < 2; i++) {
         send_pool(&peers[i], pool);
         CUdeviceptr s = send_pointer(&peers[i], small), l = send_pointer(&peers[i], large);
-        EQ(byte_in(&peers[i], s), 11);
-        EQ(byte_in(&peers[i], s + 4999), 11);
-        EQ(byte_in(&peers[i], l + 3 * MIB - 1), 22);
+        EQ(peer_byte(&peers[i], s), 11);
+        EQ(peer_byte(&peers[i], s + 4999), 11);
+        EQ(peer_byte(&peers[i], l + 3 * MIB - 1), 22);
         ASK_OK(peers[i], .op = PEER_SET, .pointer = s, .size = 1, .value = 40 + i);
         ASK_OK(peers[i], .op = PEER_SET, .pointer = l + MIB, .size = 1, .value = 50 + i);
         ASK_OK(peers[i], .op = PEER_SYNC);
-        EQ(byte_at(small), 40 + i);
-        EQ(byte_at(large + MIB), 50 + i);
-        EQ(byte_at(small + 1), 11);
+        EQ(tap_byte(small), 40 + i);
+        EQ(tap_byte(large + MIB), 50 + i);
+        EQ(tap_byte(small + 1), 11);
         ASK_OK(peers[i], .op = PEER_FREE, .pointer = s);
         ASK_OK(peers[i], .op = PEER_FREE_ASYNC, .pointer = l);
         ASK_OK(peers[i], .op = PEER_SYNC);
@@ -112,7 +88,7 @@ static void seen_by_all(void)
         OK(cuMemsetD8(large, 22, 3 * MIB));
         OK(cuCtxSynchronize()); /* before the next one looks */
     }
-    EQ(byte_at(other), 33);
+    EQ(tap_byte(other), 33);
     OK(cuMemFree(small));
     OK(cuMemFree(other));
     OK(cuMemFreeAsync(large, NULL));
@@ -132,11 +108,11 @@ static void comes_and_goes(void)
         CUdeviceptr p = allocate(pool, 4096, (unsigned char)i);
         CUdeviceptr other = send_pointer(&peers[0], p);
         TRUE(other != there);
-        EQ(byte_in(&peers[0], other), i);
+        EQ(peer_byte(&peers[0], other), i);
         ASK_OK(peers[0], .op = PEER_FREE, .pointer = other);
         OK(cuMemFreeAsync(p, NULL));
     }
-    EQ(byte_in(&peers[0], there), 7);
+    EQ(peer_byte(&peers[0], there), 7);
     ASK_OK(peers[0], .op = PEER_FREE, .pointer = there);
     ASK_OK(peers[0], .op = PEER_POOL_END);
     OK(cuMemFree(kept));
@@ -150,9 +126,9 @@ static void importer_killed(void)
     CUdeviceptr p = allocate(pool, 100000, 9);
     send_pool(&peers[2], pool);
     CUdeviceptr there = send_pointer(&peers[2], p);
-    EQ(byte_in(&peers[2], there + 99999), 9);
+    EQ(peer_byte(&peers[2], there + 99999), 9);
     peer_kill(&peers[2]);
-    EQ(byte_at(p + 99999), 9);
+    EQ(tap_byte(p + 99999), 9);
     OK(cuMemFree(p));
     OK(cuMemPoolDestroy(pool));
 }

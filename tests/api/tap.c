@@ -84,6 +84,13 @@ CUfunction tap_function(const char *name)
     return f;
 }
 
+unsigned tap_byte(CUdeviceptr pointer)
+{
+    unsigned char byte = 0;
+    OK(cuMemcpyDtoH(&byte, pointer, 1));
+    return byte;
+}
+
 void CUDA_CB tap_hold(void *flag)
 {
     struct timespec nap = { .tv_nsec = 1000000 };

@@ -62,6 +62,8 @@ bool tap_alone(void);
 extern const char tap_ptx[];
 CUmodule tap_module(void);
 CUfunction tap_function(const char *name);
+/* The byte at an address of the device. */
+unsigned tap_byte(CUdeviceptr pointer);
 /* A host function that a test can hold back: it returns when the flag is set, or after ten seconds. */
 void CUDA_CB tap_hold(void *flag);
 

@@ -10,16 +10,6 @@ enum { FIRST = 12345, SECOND };
 
 static struct peer first, second, brother; /* brother: the first user's, too */
 
-static struct peer_message ask(struct peer *p, struct peer_message m)
-{
-    peer_ask(p, &m);
-    return m;
-}
-
-#define ASK(peer, ...) ask(&(peer), (struct peer_message) { __VA_ARGS__ })
-#define ASK_OK(peer, ...)                                                                                            \
-    tap_check_result(__FILE__, __LINE__, #__VA_ARGS__, ASK(peer, __VA_ARGS__).result, CUDA_SUCCESS)
-
 static void need_users(void)
 {
     if (getuid() != 0)
@@ -37,13 +27,6 @@ static CUdeviceptr memory_of(struct peer *p, size_t size, unsigned value)
     return m.pointer;
 }
 
-static unsigned byte_in(struct peer *p, CUdeviceptr pointer)
-{
-    struct peer_message m = ASK(*p, .op = PEER_GET, .pointer = pointer);
-    tap_check_result(__FILE__, __LINE__, "cuMemcpyDtoH in the other process", m.result, CUDA_SUCCESS);
-    return m.value;
-}
-
 static void all_are_served(void)
 {
     struct peer *const peers[] = { &first, &second, &brother };
@@ -53,8 +36,8 @@ static void all_are_served(void)
         for (unsigned i = 0; i < COUNT(peers); i++)
             memory[i] = memory_of(peers[i], 3 * MIB, 10 * round + i);
         for (unsigned i = 0; i < COUNT(peers); i++) {
-            EQ(byte_in(peers[i], memory[i]), 10 * round + i);
-            EQ(byte_in(peers[i], memory[i] + 3 * MIB - 1), 10 * round + i);
+            EQ(peer_byte(peers[i], memory[i]), 10 * round + i);
+            EQ(peer_byte(peers[i], memory[i] + 3 * MIB - 1), 10 * round + i);
             ASK_OK(*peers[i], .op = PEER_FREE, .pointer = memory[i]);
         }
     }
@@ -71,7 +54,7 @@ static void memory_is_refused(void)
     IS(cuIpcOpenMemHandle(&q, m.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_VALUE); /* nor root */
     struct peer_message opened = ASK(brother, .op = PEER_OPEN, .memory = m.memory);
     EQ(opened.result, CUDA_SUCCESS);
-    EQ(byte_in(&brother, opened.pointer), 7);
+    EQ(peer_byte(&brother, opened.pointer), 7);
     EQ(ASK(second, .op = PEER_OPEN, .memory = m.memory).result, CUDA_ERROR_INVALID_VALUE);
     ASK_OK(brother, .op = PEER_CLOSE, .pointer = opened.pointer);
     ASK_OK(first, .op = PEER_FREE, .pointer = p);
@@ -113,8 +96,8 @@ static void addresses_are_refused(void)
     TRUE(ASK(second, .op = PEER_GET, .pointer = p).result != CUDA_SUCCESS);
     (void)ASK(second, .op = PEER_SET, .pointer = p, .size = MIB, .value = 1);
     (void)ASK(second, .op = PEER_SYNC);
-    EQ(byte_in(&first, p), 9);
-    EQ(byte_in(&first, p + MIB - 1), 9);
+    EQ(peer_byte(&first, p), 9);
+    EQ(peer_byte(&first, p + MIB - 1), 9);
 }
 
 int main(void)

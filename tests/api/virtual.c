@@ -20,13 +20,6 @@ static size_t unit(void)
     return size;
 }
 
-static unsigned byte_at(CUdeviceptr pointer)
-{
-    unsigned char byte = 0;
-    OK(cuMemcpyDtoH(&byte, pointer, 1));
-    return byte;
-}
-
 static void supported(void)
 {
     int value = 0;
@@ -54,8 +47,8 @@ static void from_the_beginning_to_the_end(void)
     EQ(access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     OK(cuMemRelease(handle)); /* the mapping keeps it */
     OK(cuMemsetD8(p, 9, size));
-    EQ(byte_at(p), 9);
-    EQ(byte_at(p + size - 1), 9);
+    EQ(tap_byte(p), 9);
+    EQ(tap_byte(p + size - 1), 9);
     OK(cuMemUnmap(p, size));
     TRUE(cuMemsetD8(p, 0, 1) != CUDA_SUCCESS);
     OK(cuMemAddressFree(p, size));
@@ -85,7 +78,7 @@ static void compressible(void)
     OK(cuMemRelease(handle));
     OK(cuMemSetAccess(p, one, &both, 1));
     OK(cuMemsetD8(p, 3, one));
-    EQ(byte_at(p + one - 1), 3);
+    EQ(tap_byte(p + one - 1), 3);
     OK(cuMemUnmap(p, one));
     OK(cuMemAddressFree(p, one));
     OK(cuMemCreate(&handle, unit(), &plain, 0));
@@ -111,20 +104,20 @@ static void side_by_side(void)
     memset(bytes, 2, sizeof(bytes));
     OK(cuMemcpyHtoD(p + one - 50, bytes, sizeof(bytes))); /* across an edge */
     OK(cuMemcpyDtoD(p + 3 * one - 10, p + one - 60, 120));
-    EQ(byte_at(p + one - 51), 1);
-    EQ(byte_at(p + one - 50), 2);
-    EQ(byte_at(p + one + 49), 2);
-    EQ(byte_at(p + 3 * one - 1), 1);
-    EQ(byte_at(p + 3 * one), 2);
-    EQ(byte_at(p + 3 * one + 99), 2);
-    EQ(byte_at(p + 3 * one + 100), 1);
+    EQ(tap_byte(p + one - 51), 1);
+    EQ(tap_byte(p + one - 50), 2);
+    EQ(tap_byte(p + one + 49), 2);
+    EQ(tap_byte(p + 3 * one - 1), 1);
+    EQ(tap_byte(p + 3 * one), 2);
+    EQ(tap_byte(p + 3 * one + 99), 2);
+    EQ(tap_byte(p + 3 * one + 100), 1);
     TRUE(cuMemsetD8(p, 1, PIECES * one + 1) != CUDA_SUCCESS);
     OK(cuMemUnmap(p + one, one)); /* one in the middle goes */
     TRUE(cuMemsetD8(p, 1, 2 * one) != CUDA_SUCCESS);
     OK(cuMemsetD8(p + 2 * one, 1, 2 * one));
     OK(cuMemMap(p + one, one, 0, handle[1], 0)); /* and comes again, with what was in it */
     OK(cuMemSetAccess(p + one, one, &both, 1));
-    EQ(byte_at(p + one), 2);
+    EQ(tap_byte(p + one), 2);
     for (unsigned i = 0; i < PIECES; i++)
         OK(cuMemRelease(handle[i]));
     OK(cuCtxSynchronize());
@@ -146,8 +139,8 @@ static void grow(CUdeviceptr p, size_t piece, unsigned from, unsigned to)
 
 static void expect_bytes(CUdeviceptr p, size_t size, unsigned value)
 {
-    EQ(byte_at(p), value);
-    EQ(byte_at(p + size - 1), value);
+    EQ(tap_byte(p), value);
+    EQ(tap_byte(p + size - 1), value);
 }
 
 /* As caching allocators use it: large reservations side by side, each grown by several pieces at once, shrunk by one or
@@ -196,7 +189,7 @@ static void at_two_addresses(void)
     OK(cuMemMap(p + one, one, 0, handle, 0));
     OK(cuMemSetAccess(p, 2 * one, &both, 1));
     OK(cuMemsetD8(p + 10, 3, 1));
-    EQ(byte_at(p + one + 10), 3);
+    EQ(tap_byte(p + one + 10), 3);
     OK(cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(p + one + 5)));
     OK(cuMemGetAllocationPropertiesFromHandle(&prop, again));
     EQ(prop.type, CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -205,7 +198,7 @@ static void at_two_addresses(void)
     OK(cuMemRelease(again));
     OK(cuMemRelease(handle));
     OK(cuMemUnmap(p, one));
-    EQ(byte_at(p + one + 10), 3);
+    EQ(tap_byte(p + one + 10), 3);
     OK(cuMemUnmap(p + one, one));
     OK(cuMemAddressFree(p, 2 * one));
 }
@@ -286,7 +279,7 @@ static void zeroed(void)
         OK(cuMemMap(p, one, 0, handle, 0));
         OK(cuMemSetAccess(p, one, &both, 1));
         if (!tap_genuine())
-            EQ(byte_at(p + 12345), 0);
+            EQ(tap_byte(p + 12345), 0);
         OK(cuMemsetD8(p, 1, one));
         OK(cuCtxSynchronize()); /* cuMemUnmap does not wait for what uses the memory */
         OK(cuMemUnmap(p, one));
@@ -362,7 +355,7 @@ static void exported_to_ourselves(void)
     OK(cuMemMap(p + one, one, 0, imported, 0));
     OK(cuMemSetAccess(p, 2 * one, &both, 1));
     OK(cuMemsetD8(p + 7, 4, 1));
-    EQ(byte_at(p + one + 7), 4);
+    EQ(tap_byte(p + one + 7), 4);
     OK(cuMemUnmap(p, 2 * one));
     OK(cuMemRelease(handle));
     OK(cuMemRelease(imported));
@@ -398,10 +391,10 @@ static void exported_to_others(void)
         m = (struct peer_message) { .op = PEER_SYNC };
         peer_ask(&peers[i], &m);
         EQ(m.result, CUDA_SUCCESS);
-        EQ(byte_at(p), 60 + i);
+        EQ(tap_byte(p), 60 + i);
     }
     peer_kill(&peers[1]); /* with it mapped */
-    EQ(byte_at(p + 1), 6);
+    EQ(tap_byte(p + 1), 6);
     close(fd);
     OK(cuMemUnmap(p, size));
     OK(cuMemRelease(handle));
