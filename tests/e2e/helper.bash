@@ -119,6 +119,15 @@ real_setup() {
     misbehave=$GMUX_BUILD/tests/e2e/misbehave
 }
 
+# two_users PROGRAM: ${a[@]} and ${b[@]} run a command as one or the other; skips without root, or where they cannot get at
+# the program.
+two_users() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    a=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+    b=(setpriv --reuid 12346 --regid 12346 --clear-groups)
+    "${a[@]}" test -x "$1" || skip "user 12345 cannot reach the tests"
+}
+
 # start_program NAME PROGRAM [ARGUMENT]...: in the background; its process id in the variable NAME, its output in
 # $DIR/NAME.out, a descriptor to write to it in NAME_in.
 start_program() {

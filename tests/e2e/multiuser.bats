@@ -4,10 +4,7 @@ load helper
 
 setup() {
     real_setup
-    [ "$(id -u)" = 0 ] || skip "needs root"
-    a=(setpriv --reuid 12345 --regid 12345 --clear-groups)
-    b=(setpriv --reuid 12346 --regid 12346 --clear-groups)
-    "${a[@]}" test -x "$misbehave" || skip "user 12345 cannot reach the tests"
+    two_users "$misbehave"
 }
 
 teardown() {
