@@ -1,10 +1,12 @@
 /*
- * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the host's, as CUDA's do.
+ * cuMemset*: one `fill` record each. The synchronous forms wait only where the memory is the host's, as CUDA's do. Unlike a
+ * copy, a fill needs a stream whose device may touch the memory: another device's is filled by a peer only.
  */
 #include "client/fill.h"
 
 #include "client/capture.h"
 #include "client/gen/api.h"
+#include "client/peer.h"
 
 int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out, struct rt_range *range)
 {
@@ -43,6 +45,8 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
         return r ? rt_capture_failed(st, r) : r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_fill(st, f);
+    if (GM_UNLIKELY(!rt_peer_reaches(st->context, &range)))
+        return CUDA_ERROR_INVALID_VALUE;
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
     return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r : rt_stream_wait(st);
 }

@@ -13,6 +13,11 @@ void rt_peer_leave(int device, int peer);
 /* The context ends, and what it was let with it. */
 void rt_peer_forget(struct rt_context *c);
 
+/* Whether work in the context's streams may touch the memory. Where that rests on what this process does not know (a graph's
+ * memory, another process's), it may. Any thread, no lock held. */
+struct rt_range;
+bool rt_peer_reaches(struct rt_context *c, const struct rt_range *range);
+
 /* The arguments of questions about links make sense. */
 bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count);
 

@@ -311,9 +311,9 @@ CUmemoryPool rt_block_pool(const struct rt_block *b)
     return p->destroyed ? NULL : rt_pool_handle(p);
 }
 
-uint64_t rt_block_pool_name(const struct rt_block *b)
+const struct rt_pool *rt_block_source(const struct rt_block *b)
 {
-    return b->segment->pool->name;
+    return b->segment->pool;
 }
 
 uint64_t rt_block_segment(const struct rt_block *b)

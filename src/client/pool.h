@@ -29,8 +29,8 @@ struct rt_pool *rt_pool_find(CUmemoryPool handle);
 CUmemoryPool rt_pool_handle(const struct rt_pool *p);
 /* The handle of the pool that a block is from; NULL if that was destroyed meanwhile. */
 CUmemoryPool rt_block_pool(const struct rt_block *b);
-/* That pool's name, even so; and the allocation of the server's that the block lies in. */
-uint64_t rt_block_pool_name(const struct rt_block *b);
+/* That pool, even so; and the allocation of the server's that the block lies in. */
+const struct rt_pool *rt_block_source(const struct rt_block *b);
 uint64_t rt_block_segment(const struct rt_block *b);
 
 /* An empty pool of a device's memory; `max` bytes at most, 0: no bound. `name`: what other processes know it by

@@ -122,7 +122,7 @@ CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevi
         return r;
     if (!shareData_out || !rt_memory_find(ptr, &range) || !range.block || range.base != ptr)
         return CUDA_ERROR_INVALID_VALUE;
-    d.name = rt_block_pool_name(range.block);
+    d.name = rt_pool_name(rt_block_source(range.block));
     if (!d.name)
         return CUDA_ERROR_INVALID_VALUE; /* not made to be shared */
     segment = rt_block_segment(range.block);

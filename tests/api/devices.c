@@ -114,9 +114,10 @@ static void copies_between_devices(void)
     OK(cuMemcpyPeerAsync(p[0], contexts[0], p[1], contexts[1], MIB, s));
     OK(cuStreamSynchronize(s));
     EQ(tap_byte(p[0] + MIB - 1), 77);
+    OK(cuMemsetD8(p[1], 5, 256));
+    OK(cuCtxSynchronize());
     /* Memory of one device by way of the other's streams. */
     OK(cuCtxSetCurrent(contexts[0]));
-    OK(cuMemsetD8(p[1], 5, 256));
     memset(bytes, 0, sizeof(bytes));
     OK(cuMemcpyDtoH(bytes, p[1], sizeof(bytes)));
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -261,6 +262,41 @@ static void peers(void)
     }
     OK(cuCtxDisablePeerAccess(contexts[1]));
     IS(cuCtxDisablePeerAccess(contexts[1]), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
+    OK(cuMemFree(p));
+    leave();
+}
+
+/* Unlike copies, fills are for who may touch the memory: streams of its device, and peers. */
+static void fills(void)
+{
+    CUdeviceptr p;
+    CUstream mine, its;
+    int can = -1;
+    need_two();
+    p = allocate(1, MIB, 1);
+    OK(cuStreamCreate(&its, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuStreamCreate(&mine, CU_STREAM_NON_BLOCKING));
+    IS(cuMemsetD8(p, 2, 256), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemsetD32Async(p, 2, 64, mine), CUDA_ERROR_INVALID_VALUE);
+    IS(cuMemsetD2D8(p, 64, 2, 32, 4), CUDA_ERROR_INVALID_VALUE);
+    EQ(tap_byte(p), 1);
+    OK(cuMemsetD8Async(p, 3, 256, its)); /* it is the stream that counts */
+    OK(cuStreamSynchronize(its));
+    EQ(tap_byte(p + 255), 3);
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    if (can) {
+        OK(cuCtxEnablePeerAccess(contexts[1], 0));
+        OK(cuMemsetD8(p, 4, 256));
+        OK(cuMemsetD32Async(p + 256, 5, 64, mine));
+        OK(cuCtxSynchronize());
+        EQ(tap_byte(p + 255), 4);
+        EQ(tap_byte(p + 256), 5);
+        OK(cuCtxDisablePeerAccess(contexts[1]));
+        IS(cuMemsetD8(p, 6, 256), CUDA_ERROR_INVALID_VALUE);
+    }
+    OK(cuStreamDestroy(mine));
+    OK(cuStreamDestroy(its));
     OK(cuMemFree(p));
     leave();
 }
@@ -441,11 +477,17 @@ static void two_programs(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(each_is_itself),         TEST(memory_is_of_the_current_device),
-                                             TEST(copies_between_devices), TEST(kernels_and_events),
-                                             TEST(a_library_is_on_all),    TEST(peers),
-                                             TEST(virtual_memory),         TEST(pools),
-                                             TEST(a_graph_on_both),        TEST(two_programs) };
+    static const struct tap_test tests[] = { TEST(each_is_itself),
+                                             TEST(memory_is_of_the_current_device),
+                                             TEST(copies_between_devices),
+                                             TEST(kernels_and_events),
+                                             TEST(a_library_is_on_all),
+                                             TEST(peers),
+                                             TEST(fills),
+                                             TEST(virtual_memory),
+                                             TEST(pools),
+                                             TEST(a_graph_on_both),
+                                             TEST(two_programs) };
     peer_start(&other);
     return tap_main(tests, COUNT(tests));
 }
