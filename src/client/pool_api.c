@@ -21,6 +21,10 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
     struct rt_range range = {
         .size = size, .kind = RT_MEMORY_DEVICE, .context = rt_context_owner(c), .device = rt_pool_device(p)
     };
+    if (GM_UNLIKELY(size == 0 && !rt_pool_is_imported(p))) { /* no error, unlike cuMemAlloc's; 0 can be freed */
+        *out = 0;
+        return CUDA_SUCCESS;
+    }
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);

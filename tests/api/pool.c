@@ -279,11 +279,27 @@ static void access(void)
     OK(cuMemPoolDestroy(pool));
 }
 
+/* No bytes are no error. What they lie at is not said: nothing, or something that can be freed. */
+static void nothing(void)
+{
+    CUmemoryPool pool;
+    CUdeviceptr p = 0;
+    IS(cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemAllocAsync(&p, 0, NULL));
+    if (p)
+        OK(cuMemFreeAsync(p, NULL));
+    p = 0;
+    OK(cuDeviceGetDefaultMemPool(&pool, 0));
+    OK(cuMemAllocFromPoolAsync(&p, 0, pool, NULL));
+    if (p)
+        OK(cuMemFreeAsync(p, NULL));
+    OK(cuStreamSynchronize(NULL));
+}
+
 static void wrong(void)
 {
     CUmemoryPool pool;
     CUmemPoolProps props = plain;
-    CUdeviceptr p;
     cuuint64_t value;
     IS(cuMemPoolCreate(&pool, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cuMemPoolCreate(NULL, &plain), CUDA_ERROR_INVALID_VALUE);
@@ -293,7 +309,6 @@ static void wrong(void)
     props.location.id = 77;
     TRUE(cuMemPoolCreate(&pool, &props) != CUDA_SUCCESS);
     IS(cuMemAllocAsync(NULL, 16, NULL), CUDA_ERROR_INVALID_VALUE);
-    IS(cuMemAllocAsync(&p, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuDeviceGetDefaultMemPool(&pool, 0));
     TRUE(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)77, &value) != CUDA_SUCCESS);
     TRUE(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL) != CUDA_SUCCESS);
@@ -309,7 +324,7 @@ int main(void)
         TEST(mixed_frees),    TEST(wrong_frees),
         TEST(bounded),        TEST(too_much),
         TEST(pieces),         TEST(access),
-        TEST(wrong),
+        TEST(nothing),        TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }
