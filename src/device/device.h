@@ -102,6 +102,7 @@ struct dev_launch {
     uint32_t attributes;   /* CUlaunchAttribute's, DEV_LAUNCH_ATTRIBUTE bytes each, before the parameters */
     const void *params;    /* packed as the function's layout says; copied by the call */
     uint32_t params_size;  /* with the attributes */
+    bool more;             /* other operations wait behind it, or ops->flush() follows: it may wait for them */
 };
 
 /* A question that only the device can answer; the arguments are a client's. */

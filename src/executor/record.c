@@ -17,6 +17,7 @@ struct take {
     struct exe_client *client;
     struct exe_stream *stream;
     uint64_t seq;
+    bool more; /* records wait behind it */
     const char *why;
 };
 
@@ -117,6 +118,7 @@ static int take_launch(void *arg, const struct wire_rec_launch *r)
             .attributes = r->attributes,
             .params = r->params,
             .params_size = size,
+            .more = t->more,
         };
         result = c->engine->ops->launch(t->stream->queue, t->seq, &l);
     } else {
@@ -297,8 +299,12 @@ static int take_each(struct take *t, const struct wire_rec_run *r)
     uint32_t size = r->head.size - (uint32_t)sizeof(*r);
     int result = 0;
     t->seq = r->head.seq;
-    for (uint32_t at = 0; at < size && result == 0; at += (uint32_t)gm_padded(inner(r, at)->size), t->seq++)
-        result = wire_record_dispatch(&record_ops, t, inner(r, at));
+    for (uint32_t at = 0; at < size && result == 0; t->seq++) {
+        const struct wire_record *op = inner(r, at);
+        at += (uint32_t)gm_padded(op->size);
+        t->more = at < size;
+        result = wire_record_dispatch(&record_ops, t, op);
+    }
     return result;
 }
 
@@ -342,7 +348,7 @@ static const struct wire_record_ops record_ops = {
 
 int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why)
 {
-    struct take t = { .client = c, .seq = r->seq };
+    struct take t = { .client = c, .seq = r->seq, .more = r->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring) };
     uint32_t count = r->op == WIRE_OP_RUN ? ((const struct wire_rec_run *)(const void *)r)->count : 1;
     uint64_t last = r->seq + count - 1;
 

@@ -140,6 +140,13 @@ int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size)
     return 1;
 }
 
+bool tp_ring_more(struct tp_ring *r)
+{
+    if (r->theirs == r->mine + r->peeked)
+        r->theirs = atomic_load_explicit(&r->shared->tail, memory_order_acquire);
+    return r->theirs != r->mine + r->peeked;
+}
+
 void tp_ring_advance(struct tp_ring *r)
 {
     struct tp_ring_shared *s = r->shared;

@@ -50,6 +50,8 @@ GM_MUST_CHECK int tp_ring_write(struct tp_ring *r, const struct wire_record *hea
 GM_MUST_CHECK int tp_ring_peek(struct tp_ring *r, void *out, size_t out_size);
 /* Consumer: the record last peeked is done with. */
 void tp_ring_advance(struct tp_ring *r);
+/* Consumer: another record stands behind the one last peeked. */
+bool tp_ring_more(struct tp_ring *r);
 /* Consumer: true if something is there. */
 bool tp_ring_pending(struct tp_ring *r);
 /* Consumer: where the bell stands. Read it, then look at whatever a kick announces (gates, orders to stop), then pass

@@ -64,17 +64,17 @@ static void numbers_agree(void)
     printf("# %d multiprocessors, in steps of %u\n", count, device.sm.minSmPartitionSize);
 }
 
-/* Fills the multiprocessors that there are, from three streams; how many that were. */
-static int fill_device(CUfunction f, CUdeviceptr p, const CUstream streams[3], int count)
+/* Fills the multiprocessors that there are, from three streams, with long kernels or many short ones; how many that were. */
+static int fill_device(CUfunction f, CUdeviceptr p, const CUstream streams[3], int count, int launches)
 {
     static unsigned seen[SMS_MAX];
-    unsigned ns = 200000;
+    unsigned ns = 200000u / (unsigned)launches;
     void *params[] = { &p, &ns };
     int used = 0;
     OK(cuMemsetD8(p, 0, sizeof(seen)));
     OK(cuCtxSynchronize());
-    for (int i = 0; i < 3; i++)
-        OK(cuLaunchKernel(f, (unsigned)count * 4, 1, 1, 1024, 1, 1, 0, streams[i], params, NULL));
+    for (int i = 0; i < 3 * launches; i++)
+        OK(cuLaunchKernel(f, (unsigned)count * 4, 1, 1, 1024, 1, 1, 0, streams[i % 3], params, NULL));
     OK(cuCtxSynchronize());
     OK(cuMemcpyDtoH(seen, p, sizeof(seen)));
     for (int i = 0; i < SMS_MAX; i++)
@@ -107,7 +107,7 @@ static void change(CUfunction f, CUdeviceptr p, const CUstream streams[3])
     while (granted() == before && time(NULL) < end)
         OK(cuCtxSynchronize());
     TRUE(granted() != before);
-    while (fill_device(f, p, streams, granted()) != granted())
+    while (fill_device(f, p, streams, granted(), 1) != granted())
         TRUE(time(NULL) < end);
     printf("# from %d to %d multiprocessors\n", before, granted());
 }
@@ -127,7 +127,8 @@ static void kernels_stay_there(void)
     OK(cuMemAlloc(&p, SMS_MAX * sizeof(unsigned)));
     OK(cuStreamCreateWithPriority(&streams[1], CU_STREAM_NON_BLOCKING, 0));
     OK(cuStreamCreateWithPriority(&streams[2], CU_STREAM_NON_BLOCKING, -1000));
-    EQ(fill_device(f, p, streams, granted()), granted());
+    EQ(fill_device(f, p, streams, granted(), 1), granted());
+    EQ(fill_device(f, p, streams, granted(), 400), granted());
     change(f, p, streams);
     if (getenv("SHARE_HOLD")) /* stays until its input ends */
         while (getchar() != EOF)

@@ -1,7 +1,7 @@
 /*
  * Questions of a client that the driver answers; each in the file of its subject.
  */
-#include "device/cuda/state.h"
+#include "device/cuda/chain.h"
 
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 
@@ -29,6 +29,7 @@ static client_call *const client_calls[] = {
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
+    cuda_chains_hand_over(c); /* they came before the question */
     c->asked = call->module ? call->module->gpu : &c->dev->gpus[call->device];
     cuda_enter(c->asked);
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])

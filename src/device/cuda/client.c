@@ -117,6 +117,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
     cuda_runs_init(&c->runs);
+    gm_list_init(&c->chained);
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);

@@ -94,12 +94,16 @@
     X(cuStreamEndCapture)                                                                                            \
     X(cuGraphInstantiateWithFlags)                                                                                   \
     X(cuGraphDestroy)                                                                                                \
+    X(cuGraphCreate)                                                                                                 \
+    X(cuGraphAddKernelNode_v2)                                                                                       \
+    X(cuGraphExecKernelNodeSetParams_v2)                                                                             \
     X(cuGraphLaunch)                                                                                                 \
     X(cuGraphExecDestroy)                                                                                            \
     X(cuCtxGetStreamPriorityRange)                                                                                   \
     X(cuDeviceGetDevResource)                                                                                        \
     X(cuDevSmResourceSplitByCount)                                                                                   \
     X(cuDevResourceGenerateDesc)                                                                                     \
+    X(cuCtxFromGreenCtx)                                                                                             \
     X(cuGreenCtxCreate)                                                                                              \
     X(cuGreenCtxDestroy)                                                                                             \
     X(cuGreenCtxGetDevResource)                                                                                      \

@@ -120,6 +120,8 @@ static CUresult make_green(struct cuda_place *p)
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
     if (r == CUDA_SUCCESS)
         r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
+    if (r == CUDA_SUCCESS && (r = d->api.cuCtxFromGreenCtx(&p->context, p->green)) != CUDA_SUCCESS)
+        (void)d->api.cuGreenCtxDestroy(p->green);
     if (r != CUDA_SUCCESS) {
         p->green = NULL;
         return r;

@@ -26,6 +26,7 @@ struct cuda_op_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
     bool prints; /* may print */
+    bool more;   /* others wait behind it */
     uint32_t attributes;
     uint32_t params_size; /* with the attributes, which stand first */
 };

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
@@ -56,12 +57,13 @@ uint32_t cuda_backlog(struct dev_client *c)
 
 /* --- holding back -------------------------------------------------------------------------------------------------- */
 
-static void submitted(struct dev_queue *q, uint64_t seq)
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq, uint32_t count)
 {
     q->last = seq;
+    q->unmarked += count;
     if (gm_list_empty(&q->dirty))
         gm_list_append(&q->client->dirty, &q->dirty);
-    if (++q->unmarked >= MARK_EVERY)
+    if (q->unmarked >= MARK_EVERY)
         mark_now(q);
 }
 
@@ -82,17 +84,22 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         complete_at_once(q, op->seq);
         return;
     }
-    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed)))
+    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed))) {
+        cuda_chain_hand_over(q);
         cuda_stream_place(q);
+    }
     if (GM_UNLIKELY(!q->stream)) { /* the client has an error */
         q->last = op->seq;
         return;
     }
+    if (cuda_chain_take(q, op))
+        return;
+    cuda_chain_hand_over(q);
     if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
         cuda_output_begin(q, op->seq);
     if (op->kind != CUDA_OP_GATE) {
         cuda_op_submit(q, op);
-        submitted(q, op->seq);
+        cuda_queue_submitted(q, op->seq, 1);
         return;
     }
     mark_now(q); /* what is before the gate must be seen to be done while the stream stands at it */
@@ -104,6 +111,7 @@ bool cuda_queue_is_open(struct dev_queue *q)
 {
     if (q->gate || !gm_list_empty(&q->held))
         return false;
+    cuda_chain_hand_over(q);
     if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed)))
         cuda_stream_place(q);
     return q->stream != NULL;
@@ -115,11 +123,10 @@ static void accept(struct dev_queue *q, uint64_t seq)
     q->accepted = seq;
 }
 
-void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
+void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count)
 {
     accept(q, seq);
-    submitted(q, seq);
-    mark_now(q); /* it is many operations */
+    cuda_queue_submitted(q, seq, GM_MAX(count, MARK_EVERY)); /* and marked */
 }
 
 /* One of those that are learnt. */
@@ -138,6 +145,8 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
 /* It has to wait for something that is not with the driver yet, or for its client's turn to print. */
 static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 {
+    if (op->kind == CUDA_OP_WAIT)
+        cuda_chain_hand_over(op->u.wait.other);
     if (q->gate || (op->kind == CUDA_OP_WAIT && op->u.wait.other->last < op->u.wait.seq))
         return true;
     return op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints) && !cuda_output_take_turn(q->client);
@@ -208,7 +217,7 @@ void cuda_gate_moved(struct dev_queue *q)
     if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
         return;
     cuda_enter(q->gpu);
-    submitted(q, q->gate);
+    cuda_queue_submitted(q, q->gate, 1);
     q->gate = 0;
     advance_all(q->client);
 }
@@ -217,6 +226,7 @@ void cuda_flush(struct dev_client *c)
 {
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
+    cuda_chains_hand_over(c);
     while (!gm_list_empty(&c->dirty))
         mark_now(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
     if (GM_UNLIKELY(c->moving))
@@ -231,6 +241,7 @@ void cuda_queue_drop(struct dev_queue *q)
         release(q, op);
     }
     gm_list_remove(&q->holding);
+    cuda_chain_drop(q);
 }
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
@@ -257,6 +268,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, in
     gm_list_init(&q->active);
     gm_list_init(&q->held);
     gm_list_init(&q->holding);
+    gm_list_init(&q->chained);
     q->priority = priority;
     cuda_queue_reuse(q);
     gm_list_append(&c->queues, &q->link);
@@ -277,6 +289,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     atomic_fetch_add_explicit(&c->completed, q->accepted - q->seen, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
     cuda_queue_drop(q);
+    cuda_chain_destroy(q);
     gm_list_remove(&q->dirty);
     gm_list_remove(&q->link);
     if (q->event)
@@ -308,6 +321,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
                                         .prints = l->module->library->prints && cuda_output_watched(q),
+                                        .more = l->more,
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };
     return take(q, &op, l->params, l->params_size);

@@ -136,7 +136,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
     }
     gm_list_remove(&run->link);
     gm_list_prepend(&c->runs.list, &run->link);
-    cuda_queue_submitted(q, what->seq + what->count - 1);
+    cuda_queue_run(q, what->seq + what->count - 1, what->count);
     return true;
 }
 

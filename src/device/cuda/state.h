@@ -41,6 +41,7 @@ struct cuda_place {
     struct cuda_gpu *gpu;
     uint64_t number;          /* never used twice in a client */
     CUgreenCtx green;         /* NULL: the whole device */
+    CUcontext context;        /* the green one, as a context */
     uint64_t groups;          /* bit for each; 0: all of the device */
     uint32_t multiprocessors; /* asked for; 0: no limit */
     bool low;                 /* below normal */
@@ -141,6 +142,8 @@ struct dev_client {
     uint64_t places_made;
     uint32_t moving; /* queues that have left a stream behind */
     struct cuda_runs runs;
+    struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
+    uint32_t chain_graphs;
     struct gm_list queues;
     struct gm_list dirty;   /* queues with operations behind their last mark */
     struct gm_list holding; /* queues with operations that are held back */
@@ -220,6 +223,8 @@ struct dev_queue {
     uint64_t event_seq;               /* everything up to here is before the event */
     struct gm_list held;              /* operations behind a gate, or behind something held elsewhere */
     struct gm_list holding;           /* client->holding, or alone */
+    struct gm_list chained;           /* client->chained, or alone */
+    struct cuda_chain *chain;         /* made when first needed */
     uint64_t accepted;
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
@@ -363,8 +368,10 @@ void cuda_queue_destroy(struct dev_queue *q);
 void cuda_queue_drop(struct dev_queue *q);
 /* Its stream is where the client's place is, and nothing is held back. */
 bool cuda_queue_is_open(struct dev_queue *q);
-/* Everything up to `seq` has been submitted, in one call of the driver, instead of operation by operation. */
-void cuda_queue_submitted(struct dev_queue *q, uint64_t seq);
+/* The last `count` operations, up to `seq`, are with the driver. */
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq, uint32_t count);
+/* The same for operations that were not taken one by one, but are a run. */
+void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
 int cuda_copy_array(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);

@@ -37,12 +37,15 @@ struct CUevent_st {
     unsigned count;
 };
 
-/* Executable, too: what a stream captured. */
+/* Executable, too: what a stream captured, or kernels, one behind the other; a node is the number of one. */
 struct CUgraph_st {
     struct CUstream_st *stream;
+    uint32_t kernels[64];
+    uint32_t count;
 };
 
-static unsigned graphs;
+static unsigned graphs, graph_launches;
+static bool graphs_refused;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
@@ -164,6 +167,13 @@ static CUresult write64(CUstream s, CUdeviceptr address, cuuint64_t value, unsig
     return act(s, (struct action) { .what = WRITE, .address = address, .value = value });
 }
 
+/* The host's part is the tests'. */
+static CUresult host_function(CUstream s, CUhostFn f, void *arg)
+{
+    free(arg);
+    return act(s, (struct action) { .what = WAIT, .stream = s });
+}
+
 static CUresult begin_capture(CUstream s, CUstreamCaptureMode mode)
 {
     cr_assert_eq(mode, CU_STREAM_CAPTURE_MODE_RELAXED, "other threads do not notice");
@@ -202,9 +212,39 @@ static CUresult exec_destroy(CUgraphExec e)
 
 static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
-    const struct CUstream_st *captured = ((struct CUgraph_st *)(void *)e)->stream;
-    for (unsigned i = 0; i < captured->count; i++)
-        act(s, captured->actions[i]);
+    const struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
+    graph_launches++;
+    for (unsigned i = 0; g->stream && i < g->stream->count; i++)
+        act(s, g->stream->actions[i]);
+    for (unsigned i = 0; i < g->count; i++)
+        act(s, (struct action) { .what = PRINT, .value = g->kernels[i] });
+    return CUDA_SUCCESS;
+}
+
+static CUresult graph_create(CUgraph *out, unsigned flags)
+{
+    *out = calloc(1, sizeof(**out));
+    return CUDA_SUCCESS;
+}
+
+static CUresult add_kernel(CUgraphNode *out, CUgraph g, const CUgraphNode *behind, size_t count,
+                           const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    cr_assert_eq(count, g->count != 0);
+    cr_assert(!count || (uintptr_t)*behind == g->count, "not behind the last one");
+    cr_assert_lt(g->count, GM_ARRAY_LEN(g->kernels));
+    memcpy(&g->kernels[g->count], params->extra[1], sizeof(uint32_t));
+    *out = (CUgraphNode)(uintptr_t)++g->count;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_kernel(CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
+    cr_assert(node && (uintptr_t)node <= g->count);
+    if (graphs_refused)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(&g->kernels[(uintptr_t)node - 1], params->extra[1], sizeof(uint32_t));
     return CUDA_SUCCESS;
 }
 
@@ -307,6 +347,12 @@ static CUresult green_create(CUgreenCtx *out, CUdevResourceDesc d, CUdevice devi
     return CUDA_SUCCESS;
 }
 
+static CUresult green_context(CUcontext *out, CUgreenCtx g)
+{
+    *out = (CUcontext)(void *)g;
+    return CUDA_SUCCESS;
+}
+
 static CUresult green_destroy(CUgreenCtx g)
 {
     for (unsigned i = 0; i < streams_count; i++)
@@ -345,12 +391,16 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGraphInstantiateWithFlags = instantiate,
                                 .cuGraphDestroy = graph_destroy,
                                 .cuGraphExecDestroy = exec_destroy,
+                                .cuGraphCreate = graph_create,
+                                .cuGraphAddKernelNode_v2 = add_kernel,
+                                .cuGraphExecKernelNodeSetParams_v2 = set_kernel,
                                 .cuGraphLaunch = graph_launch,
                                 .cuMemcpyAsync = copy,
                                 .cuMemcpyPeerAsync = copy_peers,
                                 .cuMemsetD32Async = set,
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
+                                .cuLaunchHostFunc = host_function,
                                 .cuMemHostRegister_v2 = host_register,
                                 .cuMemHostUnregister = host_unregister,
                                 .cuMemHostGetDevicePointer_v2 = device_pointer,
@@ -358,6 +408,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuDeviceGetDevResource = device_resource,
                                 .cuDevSmResourceSplitByCount = split,
                                 .cuDevResourceGenerateDesc = describe,
+                                .cuCtxFromGreenCtx = green_context,
                                 .cuGreenCtxCreate = green_create,
                                 .cuGreenCtxDestroy = green_destroy,
                                 .cuGreenCtxGetDevResource = green_resource },
@@ -409,6 +460,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
+    gm_list_init(&c->chained);
     cuda_runs_init(&c->runs);
     pthread_mutex_init(&c->places_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
@@ -460,27 +512,45 @@ unsigned fake_graphs(void)
     return graphs;
 }
 
-static void submit(struct dev_queue *q, uint64_t seq, uint32_t number, bool prints)
+unsigned fake_graph_launches(void)
+{
+    return graph_launches;
+}
+
+void fake_refuse_graphs(bool refuse)
+{
+    graphs_refused = refuse;
+}
+
+static void submit(struct dev_queue *q, uint64_t seq, uint32_t number, bool prints, bool more)
 {
     static struct cuda_library libraries[2] = { { .prints = false }, { .prints = true } };
     static struct cuda_function function = { .param_bytes = 4 };
     struct dev_module module = {
         .client = q->client, .library = &libraries[prints], .functions = &function, .functions_count = 1
     };
-    const struct dev_launch l = {
-        .module = &module, .grid = { 1, 1, 1 }, .block = { 1, 1, 1 }, .params = &number, .params_size = sizeof(number)
-    };
+    const struct dev_launch l = { .module = &module,
+                                  .grid = { 1, 1, 1 },
+                                  .block = { 1, 1, 1 },
+                                  .params = &number,
+                                  .params_size = sizeof(number),
+                                  .more = more };
     cr_assert_eq(cuda_launch(q, seq, &l), 0);
 }
 
 void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
 {
-    submit(q, seq, number, true);
+    submit(q, seq, number, true, false);
+}
+
+void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number)
+{
+    submit(q, seq, number, false, true);
 }
 
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number)
 {
-    submit(q, seq, number, false);
+    submit(q, seq, number, false, false);
 }
 
 const char *fake_printed(void)

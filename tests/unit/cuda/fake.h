@@ -35,10 +35,15 @@ uint64_t fake_stream_groups(CUstream s); /* bit for each group; 0: all */
 int fake_stream_priority(CUstream s);
 unsigned fake_greens(void); /* green contexts that there are */
 unsigned fake_graphs(void); /* executable ones that there are */
+unsigned fake_graph_launches(void);
+/* Graphs do not take other kernels than those that they were made with. */
+void fake_refuse_graphs(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */
 const char *fake_printed(void);
 /* A launch of a kernel that is not known to print, and does. */
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number);
+/* .. and others wait behind it. */
+void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number);
 /* A launch that prints `number` and a line end. */
 void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number);
 

@@ -1,0 +1,21 @@
+/*
+ * Launches that wait in the ring one behind the other go to the driver several at a time. Everything is the client's
+ * thread's.
+ */
+#ifndef GMUX_DEVICE_CUDA_CHAIN_H
+#define GMUX_DEVICE_CUDA_CHAIN_H
+
+#include "device/cuda/op.h"
+
+/* Puts a launch into the queue's row, if more wait behind it or the row has begun; a full row is handed over. False: it is
+ * none for a row. The queue has a stream, and nothing is held back. */
+bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);
+/* Hands over what is in the row: before anything else of the queue, and before somebody waits for it. */
+void cuda_chain_hand_over(struct dev_queue *q);
+/* The same for all queues of the client. */
+void cuda_chains_hand_over(struct dev_client *c);
+/* Forgets what is in the row. */
+void cuda_chain_drop(struct dev_queue *q);
+void cuda_chain_destroy(struct dev_queue *q);
+
+#endif
