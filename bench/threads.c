@@ -1,7 +1,8 @@
 /*
  * What one process gets out of a GPU with several threads, each with a stream of its own: launches of an empty kernel,
  * waited for after each thousand, or, with -us, kernels of that many microseconds, each waited for. Natively this is the
- * most that programs can have together which share a context. Prints: name, number per second, of all threads.
+ * most that programs can have together which share a context. With -row the launches are rows of so many, each row a graph
+ * whose kernels get other parameters every time. Prints: name, number per second, of all threads.
  */
 #include <cuda.h>
 #include <pthread.h>
@@ -11,6 +12,7 @@
 
 #define BATCH       1000
 #define THREADS_MAX 64
+#define ROW_MAX     64
 
 struct worker {
     pthread_t thread;
@@ -18,20 +20,60 @@ struct worker {
     CUfunction function;
     CUstream stream;
     unsigned long long ns;
+    long row;
     double seconds, per_second;
     pthread_barrier_t *start;
 };
+
+struct row {
+    long length;
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode nodes[ROW_MAX];
+    CUDA_KERNEL_NODE_PARAMS kernel;
+};
+
+static void make_row(struct row *r, long length, CUfunction function, void **params)
+{
+    r->length = length;
+    r->kernel = (CUDA_KERNEL_NODE_PARAMS) { .func = function,
+                                            .gridDimX = 1,
+                                            .gridDimY = 1,
+                                            .gridDimZ = 1,
+                                            .blockDimX = 1,
+                                            .blockDimY = 1,
+                                            .blockDimZ = 1,
+                                            .kernelParams = params };
+    EX_CHECK(cuGraphCreate(&r->graph, 0));
+    for (long i = 0; i < length; i++)
+        EX_CHECK(cuGraphAddKernelNode(&r->nodes[i], r->graph, i ? &r->nodes[i - 1] : NULL, i != 0, &r->kernel));
+    EX_CHECK(cuGraphInstantiateWithFlags(&r->exec, r->graph, 0));
+}
+
+static void launch_row(const struct row *r, unsigned long long *ns, CUstream s)
+{
+    for (long i = 0; i < r->length; i++) {
+        *ns = !*ns;
+        EX_CHECK(cuGraphExecKernelNodeSetParams(r->exec, r->nodes[i], &r->kernel));
+    }
+    EX_CHECK(cuGraphLaunch(r->exec, s));
+}
 
 static void *work(void *arg)
 {
     struct worker *w = arg;
     void *params[] = { &w->ns };
     long n = 0, batch = w->ns ? 1 : BATCH;
+    struct row row;
     EX_CHECK(cuCtxSetCurrent(w->context));
+    if (w->row)
+        make_row(&row, w->row, w->function, params);
     pthread_barrier_wait(w->start);
     double start = ex_seconds(), now = start;
     for (; now - start < w->seconds; now = ex_seconds()) {
-        for (long i = 0; i < batch; i++, n++)
+        for (long i = 0; w->row && i < batch; i += w->row, n += w->row)
+            launch_row(&row, &w->ns, w->stream);
+        for (long i = 0; !w->row && i < batch; i++, n++)
             EX_CHECK(cuLaunchKernel(w->function, 1, 1, 1, 1, 1, 1, 0, w->stream, params, NULL));
         EX_CHECK(cuStreamSynchronize(w->stream));
     }
@@ -41,11 +83,13 @@ static void *work(void *arg)
 
 int main(int argc, char **argv)
 {
-    long threads = 8, us = 0, ms = 1000;
+    long threads = 8, us = 0, ms = 1000, row = 0;
     for (int i = 1; i < argc; i++)
         if (!ex_option(argv[i], "threads", 1, THREADS_MAX, &threads) && !ex_option(argv[i], "us", 0, 1000000, &us) &&
-            !ex_option(argv[i], "ms", 1, 600000, &ms))
+            !ex_option(argv[i], "ms", 1, 600000, &ms) && !ex_option(argv[i], "row", 1, ROW_MAX, &row))
             return 2;
+    if (row && us)
+        return 2;
     struct ex_device d = ex_open(0, ex_ptx);
     CUfunction f = ex_function(&d, "spin");
     struct worker w[THREADS_MAX];
@@ -54,9 +98,11 @@ int main(int argc, char **argv)
 
     pthread_barrier_init(&start, NULL, (unsigned)threads);
     for (long i = 0; i < threads; i++) {
-        w[i] = (struct worker) {
-            .function = f, .ns = 1000ull * (unsigned long long)us, .seconds = 1e-3 * (double)ms, .start = &start
-        };
+        w[i] = (struct worker) { .function = f,
+                                 .ns = 1000ull * (unsigned long long)us,
+                                 .seconds = 1e-3 * (double)ms,
+                                 .row = row,
+                                 .start = &start };
         EX_CHECK(cuCtxGetCurrent(&w[i].context));
         EX_CHECK(cuStreamCreate(&w[i].stream, CU_STREAM_NON_BLOCKING));
     }
