@@ -10,32 +10,6 @@
 
 #define SMS_MAX 1024
 
-/* Counts itself on the multiprocessor it runs on, and stays there for a while. */
-static const char where_ptx[] = ".version 6.4\n"
-                                ".target sm_60\n"
-                                ".address_size 64\n"
-                                ".visible .entry where(.param .u64 seen, .param .u32 ns)\n"
-                                "{\n"
-                                "    .reg .pred %p;\n"
-                                "    .reg .b32 %r<4>;\n"
-                                "    .reg .b64 %rd<6>;\n"
-                                "    ld.param.u64 %rd1, [seen];\n"
-                                "    ld.param.u32 %r1, [ns];\n"
-                                "    cvta.to.global.u64 %rd1, %rd1;\n"
-                                "    mov.u32 %r2, %smid;\n"
-                                "    mul.wide.u32 %rd2, %r2, 4;\n"
-                                "    add.s64 %rd1, %rd1, %rd2;\n"
-                                "    atom.global.add.u32 %r3, [%rd1], 1;\n"
-                                "    mov.u64 %rd3, %globaltimer;\n"
-                                "    cvt.u64.u32 %rd4, %r1;\n"
-                                "again:\n"
-                                "    mov.u64 %rd5, %globaltimer;\n"
-                                "    sub.s64 %rd5, %rd5, %rd3;\n"
-                                "    setp.lt.u64 %p, %rd5, %rd4;\n"
-                                "    @%p bra again;\n"
-                                "    ret;\n"
-                                "}\n";
-
 static void numbers_agree(void)
 {
     CUdevResource device, context, other;
@@ -122,7 +96,7 @@ static void kernels_stay_there(void)
     OK(cuDeviceGetName(name, sizeof(name), 0));
     if (strncmp(name, "gmux", 4) == 0)
         tap_skip("this device has no numbered multiprocessors");
-    OK(cuModuleLoadData(&m, where_ptx));
+    OK(cuModuleLoadData(&m, tap_where_ptx));
     OK(cuModuleGetFunction(&f, m, "where"));
     OK(cuMemAlloc(&p, SMS_MAX * sizeof(unsigned)));
     OK(cuStreamCreateWithPriority(&streams[1], CU_STREAM_NON_BLOCKING, 0));

@@ -60,6 +60,9 @@ bool tap_alone(void);
 
 /* kernels.ptx; loaded once, in the context current at the first use. */
 extern const char tap_ptx[];
+/* where(seen, ns): each block's threads count themselves in the word of the multiprocessor they run on, and stay there for so long.
+ * For devices whose multiprocessors have numbers. */
+extern const char tap_where_ptx[];
 CUmodule tap_module(void);
 CUfunction tap_function(const char *name);
 /* The byte at an address of the device. */
