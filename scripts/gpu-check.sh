@@ -64,6 +64,7 @@ notes() { grep '^# ' "$dir/out" | grep -v '^# TAP' | sed 's/^# /        /'; }
 for pct in 100 50 33 10 1; do
     check "gmux share of $pct %" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$pct "$build/tests/api/api-share"
     notes
+    check "gmux green contexts in $pct %" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$pct "$build/tests/api/api-green"
 done
 mkfifo "$dir/hold"
 SHARE_HOLD=1 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33 timeout 60 "$build/tests/api/api-share" <"$dir/hold" >"$dir/first" 2>&1 &

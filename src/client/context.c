@@ -296,14 +296,14 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
 /* --- green contexts ----------------------------------------------------------------------------------------------- */
 
 /* The server knows of its root alone. rt_context_lock held. */
-static int make_green(struct rt_context *root, uint64_t groups, uint32_t multiprocessors, struct rt_context **out)
+static int make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors, struct rt_context **out)
 {
     struct rt_context *c = rt_object_take(&rt_contexts);
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->device = root->device;
     c->root = root;
-    c->groups = groups;
+    c->part = part;
     c->multiprocessors = multiprocessors;
     c->api_version = root->api_version;
     c->id = next_id();
@@ -317,7 +317,7 @@ static int make_green(struct rt_context *root, uint64_t groups, uint32_t multipr
     return CUDA_SUCCESS;
 }
 
-int rt_context_create_green(CUdevice device, uint64_t groups, uint32_t multiprocessors, struct rt_context **out)
+int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors, struct rt_context **out)
 {
     CUcontext primary;
     int r = rt_cuDevicePrimaryCtxRetain(&primary, device);
@@ -325,7 +325,7 @@ int rt_context_create_green(CUdevice device, uint64_t groups, uint32_t multiproc
         return r;
     pthread_mutex_lock(&rt_context_lock);
     struct rt_context *root = rt_context_find(primary, true);
-    r = root ? make_green(root, groups, multiprocessors, out) : CUDA_ERROR_INVALID_CONTEXT;
+    r = root ? make_green(root, part, multiprocessors, out) : CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_unlock(&rt_context_lock);
     if (r)
         (void)rt_cuDevicePrimaryCtxRelease_v2(device);

@@ -29,7 +29,7 @@ struct rt_context {
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
     struct rt_context *root; /* a green one: the primary context of its device; NULL: none */
-    uint64_t groups;         /* of multiprocessors, of those that the client has; 0: all. Constant, as is the next */
+    uint32_t part;           /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the next */
     uint32_t multiprocessors;
     _Atomic unsigned greens; /* that have this one as their root */
     _Atomic unsigned flags;
@@ -132,7 +132,7 @@ static inline struct rt_context *rt_context_owner(struct rt_context *c)
 }
 
 /* A green context on the device, published; it keeps the primary one. CUresult. */
-int rt_context_create_green(CUdevice device, uint64_t groups, uint32_t multiprocessors, struct rt_context **out);
+int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors, struct rt_context **out);
 /* CUDA_ERROR_INVALID_CONTEXT if there is none. */
 int rt_context_destroy_green(CUcontext handle);
 

@@ -1,34 +1,45 @@
 /*
  * The multiprocessors that are the program's, and its green contexts: parts of them. On a GPU a client with a share lives in a
  * green context of the executor's; what the program is told of is simply that. A green context of its own is a context here
- * which has nothing but streams, and says of each which of the client's groups of multiprocessors it is to run on: the executor makes
- * green contexts of the driver's of that (device/cuda/green.c). Everything else that is made in one is its root's, the primary context's.
+ * which has nothing but streams, and says of each which part of the client's multiprocessors it is to run on: the executor makes
+ * green contexts of the driver's of that (device/cuda/part.c). Everything else that is made in one is its root's, the primary context's.
+ *
+ * How many groups a split comes to the executor's driver is asked: that is a matter of how the GPU is built, not of numbers. Of 132
+ * multiprocessors one GPU has 15 groups of 8, all the same two of 64.
  *
  * A device that does not hold anybody to a share cannot be split; the software device can, but runs all streams on all its workers.
  */
 #include <string.h>
 
 #include "client/attach.h"
+#include "client/call.h"
 #include "client/context.h"
 #include "client/gen/api.h"
 
-#define MAGIC      0x756d6772u
-#define GROUPS_MAX 64u
+#define MAGIC 0x756d6772u
+#define REST  TP_PART_GROUPS /* the bit of what a split leaves over */
+
+/* Some groups of a split: struct tp_part. */
+struct shape {
+    uint64_t groups[2];
+    uint32_t of, flags, minimum, wanted;
+};
 
 /* What a resource is: in the part of CUdevResource that programs do not look at. */
 struct part {
     uint32_t magic;
     int32_t device;
-    uint64_t groups; /* bit for each */
-    uint32_t over;   /* multiprocessors that are in none: only the whole has them */
-    uint32_t whole;  /* 1: it is not what came out of a split */
-    uint64_t split;  /* which that was */
+    uint32_t size;      /* multiprocessors */
+    uint32_t whole;     /* 1: all of shape.of, not what came out of a split of it */
+    struct shape shape; /* by value, as NVIDIA's: what two equal splits make is the same */
 };
 _Static_assert(sizeof(struct part) <= sizeof(((CUdevResource *)NULL)->_internal_padding), "room");
 
 struct description {
     struct rt_object object;
-    struct part part;
+    int device;
+    uint32_t part; /* 0: all */
+    uint32_t size;
 };
 
 static struct rt_table descriptions = RT_TABLE(RT_KIND_RESOURCE, struct description);
@@ -38,16 +49,52 @@ static int ready(void)
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
 }
 
+/* --- parts by number ---------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shape shapes[TP_PARTS]; /* lock; from 1 on. What the executor sees is a copy */
+static uint32_t shapes_count = 1;     /* lock */
+
+static void show(const struct shape *s, struct tp_part *out)
+{
+    for (unsigned i = 0; i < GM_ARRAY_LEN(out->groups); i++)
+        atomic_store_explicit(&out->groups[i], s->groups[i], memory_order_relaxed);
+    atomic_store_explicit(&out->of, s->of, memory_order_relaxed);
+    atomic_store_explicit(&out->flags, s->flags, memory_order_relaxed);
+    atomic_store_explicit(&out->minimum, s->minimum, memory_order_relaxed);
+    atomic_store_explicit(&out->wanted, s->wanted, memory_order_relaxed); /* the ring publishes it */
+}
+
+/* Numbers are given for good: green contexts, streams and resources name them. 0: too many. */
+static uint32_t number_of(const struct shape *s)
+{
+    uint32_t n = 1;
+    pthread_mutex_lock(&lock);
+    while (n < shapes_count && memcmp(&shapes[n], s, sizeof(*s)) != 0)
+        n++;
+    if (n == TP_PARTS) {
+        n = 0;
+    } else if (n == shapes_count) {
+        shapes[shapes_count++] = *s;
+        show(s, &rt_session->shared.parts[n]);
+    }
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static bool is_number(uint32_t n)
+{
+    pthread_mutex_lock(&lock);
+    bool is = n < shapes_count;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
 /* --- resources ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t step_of(int device)
 {
     return rt_session->devices[device].multiprocessors_step;
-}
-
-static uint32_t size_of(const struct part *p)
-{
-    return (uint32_t)__builtin_popcountll(p->groups) * step_of(p->device) + p->over;
 }
 
 static void give(const struct part *p, CUdevResource *out)
@@ -56,8 +103,8 @@ static void give(const struct part *p, CUdevResource *out)
     memset(out, 0, sizeof(*out));
     memcpy(out->_internal_padding, p, sizeof(*p));
     out->type = CU_DEV_RESOURCE_TYPE_SM;
-    out->sm.smCount = size_of(p);
-    out->sm.minSmPartitionSize = step ? step : out->sm.smCount;
+    out->sm.smCount = p->size;
+    out->sm.minSmPartitionSize = step ? step : p->size;
     out->sm.smCoscheduledAlignment = out->sm.minSmPartitionSize;
 }
 
@@ -67,26 +114,10 @@ static int take(const CUdevResource *r, struct part *out)
     if (r->type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     memcpy(out, r->_internal_padding, sizeof(*out));
-    if (out->magic != MAGIC || out->device < 0 || (unsigned)out->device >= rt_session->device_count)
+    if (out->magic != MAGIC || out->device < 0 || (unsigned)out->device >= rt_session->device_count ||
+        !is_number(out->shape.of))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
-}
-
-static uint64_t first_groups(uint32_t count)
-{
-    return count >= GROUPS_MAX ? UINT64_MAX : (1ull << count) - 1;
-}
-
-/* All that the client has. */
-static struct part whole(int device)
-{
-    const struct rt_device *d = &rt_session->devices[device];
-    uint32_t have = rt_multiprocessors(rt_session, device), step = d->multiprocessors_step;
-    uint32_t grouped = GM_MIN(have, d->multiprocessors_shared);
-    uint32_t groups = step ? GM_MIN(grouped / step, GROUPS_MAX) : 0;
-    return (struct part) {
-        .magic = MAGIC, .device = device, .groups = first_groups(groups), .over = have - groups * step, .whole = 1
-    };
 }
 
 static int describe(const struct rt_context *c, int device, CUdevResource *resource, CUdevResourceType type)
@@ -95,10 +126,10 @@ static int describe(const struct rt_context *c, int device, CUdevResource *resou
         return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    struct part p = whole(device);
-    if (c && c->groups) {
-        p.groups = c->groups;
-        p.over = 0;
+    struct part p = { .magic = MAGIC, .device = device, .size = rt_multiprocessors(rt_session, device), .whole = 1 };
+    if (c && c->part) {
+        p.shape.of = c->part;
+        p.size = c->multiprocessors;
     }
     give(&p, resource);
     return CUDA_SUCCESS;
@@ -123,38 +154,58 @@ CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
     return c ? describe(c, c->device, resource, type) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Takes out the lowest `count` groups. */
-static uint64_t cut(uint64_t *groups, uint32_t count)
+/* --- splits ------------------------------------------------------------------------------------------------------- */
+
+/* The driver's word. The executor knows of the device while there is a context. */
+static int ask(int device, const struct wire_call_split *how, struct wire_call_split_is *out)
 {
-    uint64_t taken = 0;
-    for (; count && *groups; count--) {
-        taken |= *groups & -*groups;
-        *groups &= *groups - 1;
-    }
-    return taken;
+    struct rt_call c;
+    CUcontext primary;
+    int r = rt_cuDevicePrimaryCtxRetain(&primary, device);
+    if (r)
+        return r;
+    rt_call_begin(&c, WIRE_CALL_SPLIT, 0);
+    c.device = rt_session->devices[device].index;
+    wire_put_call_split(&c.args, how);
+    r = rt_call_run(&c);
+    if (r == CUDA_SUCCESS)
+        wire_get_call_split_is(&c.reply, out);
+    r = rt_call_end(&c, r);
+    (void)rt_cuDevicePrimaryCtxRelease_v2(device);
+    return r;
 }
 
-static void split(const struct part *from, uint32_t each, unsigned count, CUdevResource *result,
-                  CUdevResource *remaining)
+/* Where multiprocessors are numbers only: groups of whole steps, whatever the flags, which would make smaller ones, or such as
+ * suit large clusters. */
+static int compute(const struct part *p, const struct wire_call_split *how, struct wire_call_split_is *out)
 {
-    static _Atomic uint64_t splits;
-    struct part rest = *from;
-    rest.whole = 0;
-    rest.over = 0;
-    rest.split = atomic_fetch_add_explicit(&splits, 1, memory_order_relaxed);
-    for (unsigned i = 0; i < count; i++) {
-        struct part p = rest;
-        p.groups = cut(&rest.groups, each);
-        if (result)
-            give(&p, &result[i]);
-    }
-    if (remaining)
-        give(&rest, remaining);
-    if (remaining && remaining->sm.smCount == 0)
-        memset(remaining, 0, sizeof(*remaining));
+    uint32_t step = step_of(p->device), steps = GM_MAX((how->minimum + step - 1) / step, 1u);
+    out->size = steps * step;
+    out->groups = GM_MIN(p->size / out->size, how->wanted);
+    out->rest = p->size - out->groups * out->size;
+    return CUDA_SUCCESS;
 }
 
-/* Groups are as large as the device's, whatever the flags: they would make smaller ones, or such as suit large clusters. */
+static int plan(const struct part *p, const struct wire_call_split *how, struct wire_call_split_is *out)
+{
+    int r = rt_session->memory_apart ? ask(p->device, how, out) : compute(p, how, out);
+    if (r)
+        return r;
+    if (out->groups > how->wanted)
+        return CUDA_ERROR_UNKNOWN;
+    return out->groups ? CUDA_SUCCESS : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+}
+
+static void give_piece(const struct part *from, const struct wire_call_split *how,
+                       const struct wire_call_split_is *is, uint32_t number, uint32_t size, CUdevResource *out)
+{
+    struct part p = { .magic = MAGIC, .device = from->device, .size = size };
+    p.shape =
+        (struct shape) { .of = from->shape.of, .flags = how->flags, .minimum = how->minimum, .wanted = is->groups };
+    p.shape.groups[number / 64] = 1ull << number % 64;
+    give(&p, out);
+}
+
 CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
                                         CUdevResource *remaining, unsigned int useFlags, unsigned int minCount)
 {
@@ -169,17 +220,39 @@ CUresult rt_cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbG
     r = take(input, &p);
     if (r)
         return r;
-    uint32_t step = step_of(p.device);
-    if (minCount > size_of(&p))
+    if (minCount > p.size)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!p.whole || !step)
+    if (!p.whole || !step_of(p.device))
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    uint32_t each = GM_MAX((minCount + step - 1) / step, 1u);
-    unsigned most = (unsigned)__builtin_popcountll(p.groups) / each;
-    if (most == 0)
+    const struct wire_call_split how = { .of = p.shape.of,
+                                         .flags = useFlags,
+                                         .minimum = minCount,
+                                         .wanted = result ? GM_MIN(*nbGroups, TP_PART_GROUPS) : TP_PART_GROUPS };
+    struct wire_call_split_is is;
+    r = plan(&p, &how, &is);
+    if (r)
+        return r;
+    *nbGroups = is.groups;
+    for (uint32_t i = 0; result && i < is.groups; i++)
+        give_piece(&p, &how, &is, i, is.size, &result[i]);
+    if (remaining && is.rest)
+        give_piece(&p, &how, &is, REST, is.rest, remaining);
+    else if (remaining)
+        memset(remaining, 0, sizeof(*remaining));
+    return CUDA_SUCCESS;
+}
+
+/* Adds what another resource has. Only a driver could say whether pieces of unlike splits overlap, and CUDA lets nobody join them. */
+static int join(struct part *all, const struct part *one)
+{
+    const struct shape *a = &all->shape, *b = &one->shape;
+    if (all->whole || one->whole || all->device != one->device || a->of != b->of || a->flags != b->flags ||
+        a->minimum != b->minimum || a->wanted != b->wanted || (a->groups[0] & b->groups[0]) ||
+        (a->groups[1] & b->groups[1]))
         return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-    *nbGroups = result ? GM_MIN(*nbGroups, most) : most;
-    split(&p, each, *nbGroups, result, remaining);
+    all->shape.groups[0] |= b->groups[0];
+    all->shape.groups[1] |= b->groups[1];
+    all->size += one->size;
     return CUDA_SUCCESS;
 }
 
@@ -194,17 +267,17 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
     r = take(&resources[0], &all);
     for (unsigned i = 1; i < nbResources && r == CUDA_SUCCESS; i++) {
         r = take(&resources[i], &one);
-        if (r == CUDA_SUCCESS && (one.device != all.device || one.whole || all.whole || one.split != all.split ||
-                                  (one.groups & all.groups)))
-            r = CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-        all.groups |= one.groups;
+        r = r ? r : join(&all, &one);
     }
     if (r)
         return r;
-    struct description *d = rt_object_take(&descriptions); /* CUDA has no call that ends one */
+    uint32_t number = all.whole ? all.shape.of : number_of(&all.shape);
+    struct description *d = all.whole || number ? rt_object_take(&descriptions) : NULL; /* CUDA ends none */
     if (!d)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    d->part = all;
+    d->device = all.device;
+    d->part = number;
+    d->size = all.size;
     rt_object_publish(&d->object);
     *phDesc = (CUdevResourceDesc)rt_object_handle(&descriptions, &d->object);
     return CUDA_SUCCESS;
@@ -237,10 +310,9 @@ CUresult rt_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice
         return CUDA_ERROR_INVALID_VALUE;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (d->part.device != dev)
+    if (d->device != dev)
         return CUDA_ERROR_INVALID_VALUE;
-    bool all = d->part.whole && d->part.groups == whole(dev).groups;
-    r = rt_context_create_green(dev, all ? 0 : d->part.groups, size_of(&d->part), &c);
+    r = rt_context_create_green(dev, d->part, d->size, &c);
     if (r == CUDA_SUCCESS)
         *phCtx = green_handle(c);
     return r;

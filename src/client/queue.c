@@ -261,7 +261,7 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
     st->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
     atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
     atomic_store_explicit(&s->shared.streams[number].priority, priority, memory_order_relaxed);
-    atomic_store_explicit(&s->shared.streams[number].groups, c->groups, memory_order_relaxed);
+    atomic_store_explicit(&s->shared.streams[number].part, c->part, memory_order_relaxed);
     rt_object_publish(&st->object);
     r = rt_context_hold(st);
     if (GM_UNLIKELY(r))

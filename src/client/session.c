@@ -119,7 +119,6 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
         out->multiprocessors = w.multiprocessors;
         out->multiprocessors_granted = w.multiprocessors_granted;
         out->multiprocessors_step = w.multiprocessors_step;
-        out->multiprocessors_shared = w.multiprocessors_shared;
         uint32_t priorities = GM_MIN(w.priorities, 64u);
         out->priority_greatest = priorities > 1 ? 1 - (int)priorities : 0;
     }

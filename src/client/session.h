@@ -26,7 +26,6 @@ struct rt_device {
     uint32_t multiprocessors;
     uint32_t multiprocessors_granted; /* at first; rt_multiprocessors() */
     uint32_t multiprocessors_step;    /* 0: nobody is held to a share */
-    uint32_t multiprocessors_shared;  /* that are in a group of so many */
     int priority_greatest;            /* of streams; the least is 0 */
     int32_t attributes[RT_ATTRIBUTES];
 };

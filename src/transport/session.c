@@ -26,6 +26,8 @@ int tp_session_create(void)
         .reply_size = TP_REPLY_BYTES,
         .output_at = TP_OUTPUT_AT,
         .output_size = TP_OUTPUT_BYTES,
+        .parts_at = TP_PARTS_AT,
+        .parts = TP_PARTS,
         .names_at = TP_NAMES_AT,
         .names_size = TP_NAMES_BYTES,
     };
@@ -47,11 +49,15 @@ static bool header_is_sane(const struct tp_session_header *h, uint64_t size)
     if (!table_fits(h->streams_at, h->streams, sizeof(struct tp_stream_slot), size) ||
         !table_fits(h->events_at, h->events, sizeof(struct tp_event_slot), size) ||
         !table_fits(h->ring_at, h->ring_size, 1, size) || !table_fits(h->reply_at, h->reply_size, 1, size) ||
-        !table_fits(h->output_at, h->output_size, 1, size) || !table_fits(h->names_at, h->names_size, 1, size))
+        !table_fits(h->output_at, h->output_size, 1, size) ||
+        !table_fits(h->parts_at, h->parts, sizeof(struct tp_part), size) ||
+        !table_fits(h->names_at, h->names_size, 1, size))
         return false;
     if (h->streams > TP_STREAMS || h->events > TP_EVENTS) /* tables elsewhere have this many places */
         return false;
-    if (h->names_size != TP_NAMES_BYTES || (uint64_t)h->output_at + h->output_size > h->names_at)
+    if (h->names_size != TP_NAMES_BYTES || h->parts != TP_PARTS || h->parts_at > h->names_at ||
+        h->names_at - h->parts_at < TP_PARTS * sizeof(struct tp_part) ||
+        (uint64_t)h->output_at + h->output_size > h->parts_at)
         return false;
     if (h->output_size != TP_OUTPUT_BYTES || (uint64_t)h->reply_at + h->reply_size > h->output_at)
         return false;
@@ -93,6 +99,7 @@ int tp_session_attach(struct tp_session *s, int fd, uint64_t size)
     s->ring_size = h.ring_size;
     s->reply = (struct tp_reply *)(void *)(base + h.reply_at);
     s->output = base + h.output_at;
+    s->parts = (struct tp_part *)(void *)(base + h.parts_at);
     s->names = base + h.names_at;
     return 0;
 }

@@ -8,6 +8,7 @@
  *   ring_at      the command ring's bytes
  *   reply_at     struct tp_reply: the answer to the last `call`
  *   output_at    what kernels print (output.h)
+ *   parts_at     struct tp_part[TP_PARTS]: the client's green contexts
  *   names_at     which functions the client has found, for an executor that takes over (names.h)
  *
  * Who writes what is said at each field. Everything here may be changed at any time by a hostile client: the executor
@@ -31,10 +32,12 @@
 #include "transport/ring.h"
 
 #define TP_SESSION_MAGIC   0x78756d67u /* "gmux" */
-#define TP_SESSION_VERSION 3u
+#define TP_SESSION_VERSION 4u
 #define TP_DEVICES         16u /* of one server, at most */
 #define TP_STREAMS         1024u
 #define TP_EVENTS          65536u
+#define TP_PARTS           1024u
+#define TP_PART_GROUPS     127u /* of a split, at most */
 #define TP_RING_BYTES      (1u << 20)
 #define TP_REPLY_BYTES     (64u << 10)
 #define TP_NAMES_BYTES     (4u << 20) /* most of it is never touched */
@@ -55,6 +58,8 @@ struct tp_session_header {
     uint32_t reply_size;
     uint32_t output_at;
     uint32_t output_size; /* TP_OUTPUT_BYTES */
+    uint32_t parts_at;
+    uint32_t parts; /* TP_PARTS */
     uint32_t names_at;
     uint32_t names_size; /* TP_NAMES_BYTES */
 };
@@ -91,10 +96,20 @@ struct tp_stream_slot {
     _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
     _Atomic int32_t priority;                       /* read when the first record of the stream arrives .. */
     _Atomic uint32_t device;                        /* .. as is this, which holds for all streams of the number */
-    _Atomic uint64_t
-        groups; /* .. and this: which of the client's groups of multiprocessors, a bit for each; 0: all */
+    _Atomic uint32_t part; /* .. and this: which part of the client's multiprocessors; 0: all of them */
 };
 _Static_assert(sizeof(struct tp_stream_slot) == 2 * GM_CACHELINE, "layout");
+
+/* Some of the client's multiprocessors on a device, by its number: groups that a split made of all of them, or of another part.
+ * The client writes it before a stream names it, and never again. There is no number 0: that is all of them. */
+struct tp_part {
+    _Atomic uint64_t groups[2]; /* bit for each; the last one, TP_PART_GROUPS: what the split left over */
+    _Atomic uint32_t of;        /* what was split: a smaller number, or 0 .. */
+    _Atomic uint32_t flags;     /* .. and how: CUdevSmResourceSplit_flags, */
+    _Atomic uint32_t minimum;   /* multiprocessors of each group, at least, */
+    _Atomic uint32_t wanted;    /* and how many groups. */
+};
+_Static_assert(sizeof(struct tp_part) == 32, "layout");
 
 /* Written by the device at a stamp record: time first, then the sequence number of that record. */
 struct tp_event_slot {
@@ -117,7 +132,8 @@ _Static_assert(sizeof(struct tp_reply) == TP_REPLY_BYTES, "layout");
 #define TP_RING_AT      (TP_EVENTS_AT + TP_EVENTS * (uint32_t)sizeof(struct tp_event_slot))
 #define TP_REPLY_AT     (TP_RING_AT + TP_RING_BYTES)
 #define TP_OUTPUT_AT    (TP_REPLY_AT + TP_REPLY_BYTES)
-#define TP_NAMES_AT     (TP_OUTPUT_AT + TP_OUTPUT_BYTES)
+#define TP_PARTS_AT     (TP_OUTPUT_AT + TP_OUTPUT_BYTES)
+#define TP_NAMES_AT     (TP_PARTS_AT + TP_PARTS * (uint32_t)sizeof(struct tp_part))
 #define TP_SESSION_SIZE (TP_NAMES_AT + TP_NAMES_BYTES)
 _Static_assert(sizeof(struct tp_session_control) <= 4096, "layout");
 _Static_assert(TP_RING_AT % 4096 == 0, "layout");
@@ -133,6 +149,7 @@ struct tp_session {
     uint32_t ring_size;
     struct tp_reply *reply;
     uint8_t *output;
+    struct tp_part *parts;
     uint8_t *names;
     uint32_t streams_count;
     uint32_t events_count;

@@ -48,22 +48,36 @@ static void splits(void)
 
 static void refused(void)
 {
-    CUdevResource all, half[2], other[2], bad;
+    CUdevResource all, half[2], bad;
     CUdevResourceDesc desc;
     CUgreenCtx green;
     unsigned count = 1;
     halve(half, NULL);
-    halve(other, NULL);
     OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
     memset(&bad, 0, sizeof(bad));
     TRUE(cuDevSmResourceSplitByCount(half, &count, &bad, NULL, 0, 1) != CUDA_SUCCESS);
     IS(cuDevSmResourceSplitByCount(NULL, NULL, &all, NULL, 0, 1), CUDA_ERROR_INVALID_VALUE);
     TRUE(cuDevSmResourceSplitByCount(NULL, &count, &all, NULL, 0, all.sm.smCount + 1) != CUDA_SUCCESS);
-    CUdevResource mixed[2] = { half[0], other[1] };
-    IS(cuDevResourceGenerateDesc(&desc, mixed, 2), CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     IS(cuDevResourceGenerateDesc(NULL, half, 1), CUDA_ERROR_INVALID_VALUE);
     OK(cuDevResourceGenerateDesc(&desc, half, 1));
     IS(cuGreenCtxCreate(&green, desc, 0, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Resources are values: what another split, equal to the first, made is as good. CUDA's documents want them to be of one; twice the same
+ * is what they forbid, and whether the driver notices is not known. */
+static void of_two_splits(void)
+{
+    CUdevResource half[2], other[2], is;
+    CUdevResourceDesc desc;
+    halve(half, NULL);
+    halve(other, NULL);
+    CUdevResource mixed[2] = { half[0], other[1] }, twice[2] = { half[0], other[0] };
+    CUgreenCtx green = make(mixed, 2);
+    OK(cuGreenCtxGetDevResource(green, &is, CU_DEV_RESOURCE_TYPE_SM));
+    EQ(is.sm.smCount, half[0].sm.smCount + half[1].sm.smCount);
+    OK(cuGreenCtxDestroy(green));
+    CUresult r = cuDevResourceGenerateDesc(&desc, twice, 2);
+    TRUE(r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION || (!tap_ours() && r == CUDA_SUCCESS));
 }
 
 static void fill_and_read(CUstream s, CUdeviceptr p, uint32_t value)
@@ -168,6 +182,90 @@ static void two(void)
     TRUE(tap_genuine() || cuGreenCtxDestroy(green[0]) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
+/* What a split leaves over, and a green context's multiprocessors that are split again. */
+static void rests(void)
+{
+    CUdevResource all, first, rest, is, second;
+    CUgreenCtx green, inner;
+    CUstream s;
+    CUdeviceptr p;
+    unsigned count = 1;
+    OK(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM));
+    unsigned least = all.sm.minSmPartitionSize;
+    if (all.sm.smCount < 3 * least)
+        tap_skip("too few multiprocessors to be split twice");
+    OK(cuDevSmResourceSplitByCount(&first, &count, &all, &rest, 0, least));
+    EQ(count, 1);
+    EQ(first.sm.smCount, least);
+    EQ(rest.sm.smCount, all.sm.smCount - least);
+    green = make(&rest, 1);
+    OK(cuGreenCtxGetDevResource(green, &is, CU_DEV_RESOURCE_TYPE_SM));
+    EQ(is.sm.smCount, rest.sm.smCount);
+    count = 1;
+    OK(cuDevSmResourceSplitByCount(&second, &count, &is, &rest, 0, least));
+    EQ(count, 1);
+    EQ(second.sm.smCount, least);
+    EQ(rest.sm.smCount, is.sm.smCount - least);
+    inner = make(&second, 1);
+    OK(cuGreenCtxGetDevResource(inner, &is, CU_DEV_RESOURCE_TYPE_SM));
+    EQ(is.sm.smCount, least);
+    OK(cuGreenCtxStreamCreate(&s, inner, CU_STREAM_NON_BLOCKING, 0));
+    OK(cuMemAlloc(&p, 64));
+    fill_and_read(s, p, 80);
+    OK(cuStreamDestroy(s));
+    OK(cuMemFree(p));
+    OK(cuGreenCtxDestroy(inner));
+    OK(cuGreenCtxDestroy(green));
+}
+
+/* Kernels stay in their half: no multiprocessor sees blocks of both. */
+static void apart(void)
+{
+    enum { SMS = 1024 };
+    static unsigned seen[2][SMS];
+    CUdevResource half[2];
+    CUgreenCtx green[2];
+    CUstream s[2];
+    CUdeviceptr p;
+    CUmodule m;
+    CUfunction f;
+    unsigned ns = 200000;
+    char name[64] = "";
+    halve(half, NULL);
+    OK(cuDeviceGetName(name, sizeof(name), 0));
+    if (strncmp(name, "gmux", 4) == 0)
+        tap_skip("this device has no numbered multiprocessors");
+    OK(cuModuleLoadData(&m, tap_where_ptx));
+    OK(cuModuleGetFunction(&f, m, "where"));
+    OK(cuMemAlloc(&p, sizeof(seen)));
+    OK(cuMemsetD8(p, 0, sizeof(seen)));
+    OK(cuCtxSynchronize());
+    for (int i = 0; i < 2; i++) {
+        CUdeviceptr mine = p + (unsigned)i * sizeof(seen[0]);
+        void *params[] = { &mine, &ns };
+        green[i] = make(&half[i], 1);
+        OK(cuGreenCtxStreamCreate(&s[i], green[i], CU_STREAM_NON_BLOCKING, 0));
+        OK(cuLaunchKernel(f, 512, 1, 1, 1024, 1, 1, 0, s[i], params, NULL));
+    }
+    for (int i = 0; i < 2; i++)
+        OK(cuStreamSynchronize(s[i]));
+    OK(cuMemcpyDtoH(seen, p, sizeof(seen)));
+    unsigned used[2] = { 0 };
+    for (int i = 0; i < SMS; i++) {
+        TRUE(!seen[0][i] || !seen[1][i]);
+        used[0] += seen[0][i] != 0;
+        used[1] += seen[1][i] != 0;
+    }
+    EQ(used[0], half[0].sm.smCount);
+    EQ(used[1], half[1].sm.smCount);
+    for (int i = 0; i < 2; i++) {
+        OK(cuStreamDestroy(s[i]));
+        OK(cuGreenCtxDestroy(green[i]));
+    }
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+}
+
 /* The whole of it, and both halves in one. */
 static void all_of_it(void)
 {
@@ -186,6 +284,7 @@ static void all_of_it(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(splits), TEST(refused), TEST(streams), TEST(two), TEST(all_of_it) };
+    static const struct tap_test tests[] = { TEST(splits), TEST(refused), TEST(of_two_splits), TEST(streams),
+                                             TEST(two),    TEST(rests),   TEST(apart),         TEST(all_of_it) };
     return tap_main(tests, COUNT(tests));
 }

@@ -18,12 +18,19 @@ static module_call *const module_calls[] = {
 typedef int client_call(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 static client_call *const client_calls[] = {
-    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,   [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
-    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create, [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
-    [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,     [WIRE_CALL_LINK_BEGIN] = cuda_link_begin,
-    [WIRE_CALL_LINK_INPUT] = cuda_link_input,       [WIRE_CALL_LINK_DATA] = cuda_link_data,
-    [WIRE_CALL_LINK_COMPLETE] = cuda_link_complete, [WIRE_CALL_LINK_READ] = cuda_link_read,
-    [WIRE_CALL_LINK_END] = cuda_link_end,           [WIRE_CALL_TENSOR_MAP] = cuda_tensor_map,
+    [WIRE_CALL_ARRAY_CREATE] = cuda_array_create,
+    [WIRE_CALL_ARRAY_DESTROY] = cuda_array_destroy,
+    [WIRE_CALL_OBJECT_CREATE] = cuda_object_create,
+    [WIRE_CALL_OBJECT_DESTROY] = cuda_object_destroy,
+    [WIRE_CALL_LIMIT_RAISE] = cuda_limit_raise,
+    [WIRE_CALL_LINK_BEGIN] = cuda_link_begin,
+    [WIRE_CALL_LINK_INPUT] = cuda_link_input,
+    [WIRE_CALL_LINK_DATA] = cuda_link_data,
+    [WIRE_CALL_LINK_COMPLETE] = cuda_link_complete,
+    [WIRE_CALL_LINK_READ] = cuda_link_read,
+    [WIRE_CALL_LINK_END] = cuda_link_end,
+    [WIRE_CALL_TENSOR_MAP] = cuda_tensor_map,
+    [WIRE_CALL_SPLIT] = cuda_split,
 };
 
 int cuda_call(struct dev_client *c, const struct dev_call *call)

@@ -9,8 +9,7 @@
  *
  * Everything but the streams is the primary context's: memory, modules, functions and events serve all places.
  *
- * A green context that a program makes within what it has is a part of its client's place: a place of its own, with some of that
- * one's groups. Its streams say which.
+ * A green context that a program makes within what it has is a place of its own, a part of its client's (part.c). Its streams say which.
  *
  * A new share or priority is a new place. Each stream moves there with its next operation, which waits for what was
  * submitted before; the old place goes when the driver has finished all that was in it.
@@ -19,8 +18,6 @@
 
 #include "base/log.h"
 #include "device/cuda/state.h"
-
-#define PARTS_MAX 64u /* of one client's places */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -106,17 +103,14 @@ static void give_groups(const struct cuda_place *p)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* Of the place's groups. */
-static CUresult make_green(struct cuda_place *p)
+CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count)
 {
     struct dev *d = p->gpu->dev;
-    const struct cuda_groups *g = &p->gpu->groups;
-    CUdevResource chosen[CUDA_GROUPS_MAX], got = { 0 };
+    CUdevResource got = { 0 };
     CUdevResourceDesc description;
-    unsigned count = 0;
-    for (uint32_t i = 0; i < g->count; i++)
-        if (p->groups >> i & 1)
-            chosen[count++] = g->group[i];
+    unsigned wanted = 0;
+    for (unsigned i = 0; i < count; i++)
+        wanted += chosen[i].sm.smCount;
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
     if (r == CUDA_SUCCESS)
         r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
@@ -127,10 +121,22 @@ static CUresult make_green(struct cuda_place *p)
         return r;
     }
     r = d->api.cuGreenCtxGetDevResource(p->green, &got, CU_DEV_RESOURCE_TYPE_SM);
-    if (r != CUDA_SUCCESS || got.sm.smCount != count * g->size)
-        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", count * g->size,
-                got.sm.smCount, (int)r);
+    if (r != CUDA_SUCCESS || got.sm.smCount != wanted)
+        gm_warn(&topic, "a client was granted %u multiprocessors, but got %u (error %d)", wanted, got.sm.smCount,
+                (int)r);
     return CUDA_SUCCESS;
+}
+
+/* Of the place's groups. */
+static CUresult join_groups(struct cuda_place *p)
+{
+    const struct cuda_groups *g = &p->gpu->groups;
+    CUdevResource chosen[CUDA_GROUPS_MAX];
+    unsigned count = 0;
+    for (uint32_t i = 0; i < g->count; i++)
+        if (p->groups >> i & 1)
+            chosen[count++] = g->group[i];
+    return cuda_place_make_green(p, chosen, count);
 }
 
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
@@ -151,7 +157,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     if (multiprocessors) {
         uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
         take_groups(p, GM_MAX(wanted, 1u));
-        r = make_green(p);
+        r = join_groups(p);
     }
     if (r != CUDA_SUCCESS) {
         give_groups(p);
@@ -169,17 +175,19 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
 static void place_destroy(struct dev_client *c, struct cuda_place *p)
 {
     gm_list_remove(&p->link);
-    if (p->green) {
+    if (p->green)
         (void)c->dev->api.cuGreenCtxDestroy(p->green);
-        if (!p->of)
-            give_groups(p);
-    }
+    give_groups(p);
+    if (p->parent)
+        p->parent->parts--;
     free(p);
 }
 
-/* Streams from now on go there. */
+/* Streams from now on go there, or something is part of it. */
 static bool is_in_use(const struct dev_client *c, const struct cuda_place *p)
 {
+    if (p->parts)
+        return true;
     if (p->of)
         return p->queues != 0;
     return p == atomic_load_explicit(&c->seats[p->gpu->index].place, memory_order_acquire);
@@ -192,87 +200,6 @@ void cuda_places_collect(struct dev_client *c, bool all)
         if (all || (!is_in_use(c, p) && p->streams == 0 && !p->unsure))
             place_destroy(c, p);
     pthread_mutex_unlock(&c->places_lock);
-}
-
-/* --- parts ------------------------------------------------------------------------------------------------------- */
-
-/* places_lock held. */
-static struct cuda_place *find_part(const struct dev_client *c, const struct cuda_place *whole, uint64_t wanted,
-                                    unsigned *count)
-{
-    gm_list_for_each (p, &c->places, struct cuda_place, link) {
-        if (p->of == whole->number && p->wanted == wanted)
-            return p;
-        *count += p->of != 0;
-    }
-    return NULL;
-}
-
-/* The groups' numbers begin again where there are fewer than when the program asked. */
-static uint64_t choose(const struct cuda_place *whole, uint64_t wanted)
-{
-    const struct cuda_groups *g = &whole->gpu->groups;
-    uint32_t have[CUDA_GROUPS_MAX], count = 0;
-    uint64_t chosen = 0;
-    for (uint32_t i = 0; i < g->count; i++)
-        if (!whole->groups || (whole->groups >> i & 1))
-            have[count++] = i;
-    for (uint32_t i = 0; i < 64 && count; i++)
-        if (wanted >> i & 1)
-            chosen |= 1ull << have[i % count];
-    return chosen;
-}
-
-/* places_lock held. NULL: the driver makes none. */
-static struct cuda_place *make_part(struct dev_client *c, const struct cuda_place *whole, uint64_t wanted)
-{
-    struct cuda_place *p = calloc(1, sizeof(*p));
-    if (!p)
-        return NULL;
-    p->gpu = whole->gpu;
-    p->low = whole->low;
-    p->multiprocessors = whole->multiprocessors;
-    p->groups = choose(whole, wanted);
-    p->of = whole->number;
-    p->wanted = wanted;
-    CUresult r = p->groups ? make_green(p) : CUDA_ERROR_NOT_SUPPORTED;
-    if (r != CUDA_SUCCESS) {
-        gm_error(&topic, "a program's green context is all that its client has: error %d", (int)r);
-        free(p);
-        return NULL;
-    }
-    p->number = ++c->places_made;
-    gm_list_append(&c->places, &p->link);
-    return p;
-}
-
-/* places_lock held. */
-static void forget_part(struct dev_queue *q)
-{
-    if (q->part && q->part->of)
-        q->part->queues--;
-    q->part = NULL;
-}
-
-struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
-{
-    struct dev_client *c = q->client;
-    unsigned count = 0;
-    if (GM_LIKELY(q->part && q->part_of == whole->number && q->part_groups == q->groups))
-        return q->part;
-    cuda_enter(q->gpu);
-    pthread_mutex_lock(&c->places_lock);
-    forget_part(q);
-    struct cuda_place *p = find_part(c, whole, q->groups, &count);
-    if (!p && count < PARTS_MAX)
-        p = make_part(c, whole, q->groups);
-    if (p)
-        p->queues++;
-    q->part = p ? p : whole;
-    q->part_of = whole->number;
-    q->part_groups = q->groups;
-    pthread_mutex_unlock(&c->places_lock);
-    return q->part;
 }
 
 /* --- streams -------------------------------------------------------------------------------------------------------- */
@@ -398,7 +325,7 @@ void cuda_stream_destroy(struct dev_queue *q)
         leave(q, q->stream, q->place);
     if (GM_UNLIKELY(q->part != NULL)) {
         pthread_mutex_lock(&q->client->places_lock);
-        forget_part(q);
+        cuda_part_forget(q);
         pthread_mutex_unlock(&q->client->places_lock);
         cuda_places_collect(q->client, false);
     }

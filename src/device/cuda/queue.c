@@ -248,7 +248,7 @@ void cuda_queue_drop(struct dev_queue *q)
 
 void cuda_queue_reuse(struct dev_queue *q)
 {
-    q->groups = q->gpu->groups.count ? atomic_load_explicit(&q->slot->groups, memory_order_relaxed) : 0;
+    q->wanted = q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
 }
 
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out)

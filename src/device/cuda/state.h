@@ -47,10 +47,12 @@ struct cuda_place {
     bool low;                 /* below normal */
     bool unsure;              /* was left with work that may still run: it stays until the client's end */
     uint32_t streams;         /* the client's thread */
+    uint32_t parts;           /* places with this one as their parent; places_lock */
     /* A part of another place, for a green context of the program's: */
-    uint64_t of;     /* that one's number; 0: it is none */
-    uint64_t wanted; /* which of its groups, counted from its first */
-    uint32_t queues; /* that are to be in it; places_lock */
+    uint64_t of;               /* the number of the client's place that it is in; 0: it is none */
+    uint32_t part;             /* the program's number of it */
+    struct cuda_place *parent; /* what was split: the client's place, or a part of it; NULL: it is none */
+    uint32_t queues;           /* that are to be in it; places_lock */
 };
 
 /* One of the GPUs. The main thread opens it, before anybody else is told of it. */
@@ -214,9 +216,10 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
-    uint64_t groups;                  /* of those that the client has: where it is to be; 0: all */
-    struct cuda_place *part;          /* what that came to last .. */
-    uint64_t part_of, part_groups;    /* .. and of what */
+    uint32_t wanted;                  /* the part of its client's place where it is to be; 0: all of it */
+    uint32_t part_wanted;             /* the same, the last time that one was looked for .. */
+    uint64_t part_of;                 /* .. in this place .. */
+    struct cuda_place *part;          /* .. and what that came to; NULL: nothing, it is where all is */
     const struct cuda_place *refused; /* there was no stream to be had there */
     struct cuda_detour *detours;      /* far.c: by GPU; NULL: none yet */
     CUevent event;                    /* for others to wait for; made when first needed */
@@ -240,13 +243,13 @@ struct dev_queue {
     uint64_t shown;         /* what of it has been published */
 };
 
-/* Where streams of the queue's client are, on its GPU, from now on. */
 /* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's thread. */
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
+/* Where the queue's stream is to be, from now on. */
 static inline struct cuda_place *cuda_place_now(struct dev_queue *q, memory_order order)
 {
     struct cuda_place *p = atomic_load_explicit(&q->client->seats[q->gpu->index].place, order);
-    return GM_LIKELY(!q->groups) ? p : cuda_place_part(q, p);
+    return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
 }
 
 /* Makes the GPU's context current in the calling thread. */
@@ -301,6 +304,8 @@ void cuda_places_open(struct cuda_gpu *g);
 void cuda_priorities_open(struct cuda_gpu *g);
 /* Main thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
+/* The place's green context, of these. */
+CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */
 void cuda_places_collect(struct dev_client *c, bool all);
 /* The client's thread, as the following: the queue has no stream yet, or one where the client is no longer. Makes one where
@@ -311,6 +316,12 @@ CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out);
 /* Gives up the stream that was left, if it is done. */
 void cuda_stream_settle(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
+
+/* --- part.c: the client's thread */
+/* The queue is in none any more. places_lock is held. */
+void cuda_part_forget(struct dev_queue *q);
+/* A question. CUresult */
+int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- module.c */
 int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,

@@ -11,7 +11,13 @@
 #include "device/cuda/output.h"
 
 struct green {
-    uint64_t groups;
+    struct fake_sms sms;
+};
+
+/* What a resource is. */
+struct piece {
+    struct fake_sms sms;
+    uint64_t split; /* that it came out of; 0: it may be split */
 };
 
 struct action {
@@ -310,32 +316,112 @@ static CUresult range(int *least, int *greatest)
     return CUDA_SUCCESS;
 }
 
-static CUresult device_resource(CUdevice device, CUdevResource *r, CUdevResourceType type)
+/* --- multiprocessors ------------------------------------------------------------------------------------------------- */
+
+/* Clusters are within one of these. */
+static const unsigned neighbours[] = { 18, 18, 18, 16, 16, 16, 16, 14 };
+
+static bool has(const struct fake_sms *s, unsigned sm)
 {
-    r->type = type;
-    r->sm.smCount = 132;
+    return s->words[sm / 64] >> sm % 64 & 1;
+}
+
+static void move(struct fake_sms *from, struct fake_sms *to, unsigned sm)
+{
+    from->words[sm / 64] &= ~(1ull << sm % 64);
+    to->words[sm / 64] |= 1ull << sm % 64;
+}
+
+static unsigned count_sms(const struct fake_sms *s)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < GM_ARRAY_LEN(s->words); i++)
+        n += (unsigned)__builtin_popcountll(s->words[i]);
+    return n;
+}
+
+static CUresult give(CUdevResource *r, const struct fake_sms *sms, uint64_t split)
+{
+    const struct piece p = { *sms, split };
+    memset(r, 0, sizeof(*r));
+    memcpy(r->_internal_padding, &p, sizeof(p));
+    r->sm.smCount = count_sms(sms);
+    r->type = r->sm.smCount ? CU_DEV_RESOURCE_TYPE_SM : CU_DEV_RESOURCE_TYPE_INVALID;
     return CUDA_SUCCESS;
 }
 
+static struct piece take(const CUdevResource *r)
+{
+    struct piece p;
+    cr_assert_eq(r->type, CU_DEV_RESOURCE_TYPE_SM);
+    memcpy(&p, r->_internal_padding, sizeof(p));
+    return p;
+}
+
+static CUresult device_resource(CUdevice device, CUdevResource *r, CUdevResourceType type)
+{
+    struct fake_sms all = { { 0 } }, none = all;
+    for (unsigned i = 0; i < FAKE_SMS; i++)
+        move(&none, &all, i);
+    return give(r, &all, 0);
+}
+
+/* The next `size` between `first` and `end` that are in `from`, into `to`; false if there are not as many. */
+static bool cut(struct fake_sms *from, struct fake_sms *to, unsigned first, unsigned end, unsigned size)
+{
+    unsigned there = 0;
+    memset(to, 0, sizeof(*to));
+    for (unsigned i = first; i < end; i++)
+        there += has(from, i);
+    for (unsigned i = first; there >= size && i < end && size; i++)
+        if (has(from, i)) {
+            move(from, to, i);
+            size--;
+        }
+    return size == 0;
+}
+
+static unsigned split_sms(struct fake_sms *from, unsigned size, unsigned most, struct fake_sms *out)
+{
+    unsigned count = 0, first = 0;
+    for (size_t i = 0; size <= 8 && i < GM_ARRAY_LEN(neighbours); first += neighbours[i++])
+        while (count < most && cut(from, &out[count], first, first + neighbours[i], 8))
+            count++;
+    while (size > 8 && count < most && cut(from, &out[count], 0, FAKE_SMS, (size + 7) / 8 * 8))
+        count++;
+    return count;
+}
+
+/* As an H200 has it: groups of 8 are neighbours, larger ones are of what there is. */
 static CUresult split(CUdevResource *out, unsigned *count, const CUdevResource *all, CUdevResource *rest,
                       unsigned flags, unsigned size)
 {
-    cr_assert_eq(all->sm.smCount, 132);
-    *count = out ? GM_MIN(*count, FAKE_GROUPS) : FAKE_GROUPS;
-    for (unsigned i = 0; out && i < *count; i++) {
-        out[i].type = CU_DEV_RESOURCE_TYPE_SM;
-        out[i].sm.smCount = 8;
-        out[i]._internal_padding[0] = (unsigned char)i;
-    }
+    static uint64_t splits;
+    struct fake_sms groups[FAKE_GROUPS + 1];
+    struct piece p = take(all);
+    cr_assert_eq(p.split, 0, "what came out of a split is not split again");
+    cr_assert_leq(size, all->sm.smCount);
+    *count = split_sms(&p.sms, size, out ? *count : GM_ARRAY_LEN(groups), groups);
+    splits++;
+    for (unsigned i = 0; out && i < *count; i++)
+        give(&out[i], &groups[i], splits);
+    if (rest)
+        give(rest, &p.sms, splits);
     return CUDA_SUCCESS;
 }
 
 static CUresult describe(CUdevResourceDesc *out, CUdevResource *chosen, unsigned count)
 {
     struct green *g = calloc(1, sizeof(*g));
-    for (unsigned i = 0; i < count; i++)
-        g->groups |= 1ull << chosen[i]._internal_padding[0];
-    cr_assert_eq(__builtin_popcountll(g->groups), count);
+    for (unsigned i = 0; i < count; i++) {
+        struct piece p = take(&chosen[i]);
+        cr_assert_eq(p.split, take(&chosen[0]).split);
+        for (unsigned n = 0; n < FAKE_SMS; n++) {
+            cr_assert_not(has(&p.sms, n) && has(&g->sms, n));
+            if (has(&p.sms, n))
+                move(&p.sms, &g->sms, n);
+        }
+    }
     *out = (CUdevResourceDesc)(void *)g;
     return CUDA_SUCCESS;
 }
@@ -364,9 +450,10 @@ static CUresult green_destroy(CUgreenCtx g)
 
 static CUresult green_resource(CUgreenCtx g, CUdevResource *r, CUdevResourceType type)
 {
-    r->sm.smCount = 8u * (unsigned)__builtin_popcountll(((struct green *)(void *)g)->groups);
-    return CUDA_SUCCESS;
+    return give(r, &((struct green *)(void *)g)->sms, 0);
 }
+
+/* --- the device ------------------------------------------------------------------------------------------------------ */
 
 static void fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
 {
@@ -425,8 +512,9 @@ struct dev *fake_devices(uint32_t count)
     pthread_cond_init(&d.print_shown, NULL);
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
-        *g =
-            (struct cuda_gpu) { .dev = &d, .index = i, .context = (CUcontext)(void *)g, .info.multiprocessors = 132 };
+        *g = (struct cuda_gpu) {
+            .dev = &d, .index = i, .context = (CUcontext)(void *)g, .info.multiprocessors = FAKE_SMS
+        };
         cuda_places_open(g);
         cuda_priorities_open(g);
         cuda_enter(g);
@@ -494,7 +582,24 @@ void fake_hold(CUstream s, bool hold)
 
 uint64_t fake_stream_groups(CUstream s)
 {
-    return s->green ? s->green->groups : 0;
+    struct fake_sms all, groups[FAKE_GROUPS];
+    CUdevResource r;
+    uint64_t found = 0;
+    device_resource(0, &r, CU_DEV_RESOURCE_TYPE_SM);
+    all = take(&r).sms;
+    unsigned count = s->green ? split_sms(&all, 8, FAKE_GROUPS, groups) : 0;
+    for (unsigned i = 0; i < count; i++) {
+        bool whole = true;
+        for (size_t w = 0; w < GM_ARRAY_LEN(groups[i].words); w++)
+            whole &= (groups[i].words[w] & ~s->green->sms.words[w]) == 0;
+        found |= (uint64_t)whole << i;
+    }
+    return found;
+}
+
+struct fake_sms fake_stream_sms(CUstream s)
+{
+    return s->green ? s->green->sms : (struct fake_sms) { { 0 } };
 }
 
 int fake_stream_priority(CUstream s)

@@ -9,8 +9,13 @@
 #include "device/cuda/state.h"
 
 #define FAKE_GROUPS 15u
+#define FAKE_SMS    132u
 
-/* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
+/* Multiprocessors: a bit for each. */
+struct fake_sms {
+    uint64_t words[3];
+};
+
 #define FAKE_WINDOW 0x400000000000ull
 
 /* A copy or a fill (`src` 0), in the order they were asked for. */
@@ -22,6 +27,7 @@ struct fake_copy {
     bool peers;
 };
 
+/* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
 struct dev *fake_device(void);
 /* Several GPUs, all open. Streams and events belong to that which was entered when they were made. */
 struct dev *fake_devices(uint32_t count);
@@ -31,7 +37,8 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
 void fake_client_end(struct dev_client *c);
 /* Work of these streams stands still, or goes on. */
 void fake_hold(CUstream s, bool hold);
-uint64_t fake_stream_groups(CUstream s); /* bit for each group; 0: all */
+uint64_t fake_stream_groups(CUstream s);     /* bit for each group of 8 that is in it as a whole; 0: all */
+struct fake_sms fake_stream_sms(CUstream s); /* the same by multiprocessor; none: all */
 int fake_stream_priority(CUstream s);
 unsigned fake_greens(void); /* green contexts that there are */
 unsigned fake_graphs(void); /* executable ones that there are */

@@ -117,7 +117,8 @@ Test(session, what_the_server_makes_is_accepted)
     cr_assert_eq((uintptr_t)s.streams % GM_CACHELINE, 0);
     cr_assert_eq((char *)s.ring_data + s.ring_size, (char *)s.reply);
     cr_assert_eq((char *)(s.reply + 1), (char *)s.output);
-    cr_assert_eq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.names);
+    cr_assert_eq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.parts);
+    cr_assert_eq((char *)&s.parts[TP_PARTS], (char *)s.names);
     cr_assert_eq((char *)s.names + TP_NAMES_BYTES, (char *)s.base + s.size);
     tp_session_detach(&s);
     tp_session_detach(&s);
@@ -197,6 +198,8 @@ Test(session, each_field_of_the_header_matters)
     TRY(reply_at)
     TRY(reply_size)
     TRY(output_at)
+    TRY(parts_at)
+    TRY(parts)
     TRY(names_at)
     TRY(names_size)
     TRY(output_size)
@@ -255,7 +258,8 @@ Test(session, random_headers_are_refused_or_safe)
             cr_assert_leq((char *)&s.streams[s.streams_count], (char *)s.base + s.size);
             cr_assert_leq((char *)&s.events[s.events_count], (char *)s.base + s.size);
             cr_assert_leq((char *)s.ring_data + s.ring_size, (char *)s.output);
-            cr_assert_leq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.base + s.size);
+            cr_assert_leq((char *)s.output + TP_OUTPUT_BYTES, (char *)s.parts);
+            cr_assert_leq((char *)&s.parts[TP_PARTS], (char *)s.base + s.size);
             tp_session_detach(&s);
         }
         close(fd);
