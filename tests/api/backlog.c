@@ -62,6 +62,20 @@ static const char ptx[] =
     "    add.u64 %rd2, %rd2, %rd5;\n"
     "    add.u64 %rd2, %rd2, 3000;\n" REST;
 
+/* Blocks come in pairs, and the size of a cluster is folded in, too. */
+static const char cluster_ptx[] = ".version 7.8\n"
+                                  ".target sm_90\n"
+                                  ".address_size 64\n"
+                                  ".visible .entry fold_pairs(.param .u64 p, .param .u64 v)\n"
+                                  ".explicitcluster\n"
+                                  ".reqnctapercluster 2, 1, 1\n"
+                                  "{\n" FOLD "    ld.param.u64 %rd1, [p];\n"
+                                  "    ld.param.u64 %rd2, [v];\n"
+                                  "    mov.u32 %r6, %cluster_nctaid.x;\n"
+                                  "    mul.lo.u32 %r6, %r6, 13;\n"
+                                  "    cvt.u64.u32 %rd5, %r6;\n"
+                                  "    add.u64 %rd2, %rd2, %rd5;\n" REST;
+
 /* A word on the device, and what has been folded into it so far. */
 struct folded {
     CUdeviceptr at;
@@ -279,6 +293,32 @@ static void a_refused_one_harms_no_other(void)
     finish(&f, 1);
 }
 
+static void clusters(void)
+{
+    struct folded f;
+    CUmodule pairs;
+    CUfunction function;
+    int known = 0;
+    OK(cuDeviceGetAttribute(&known, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0));
+    if (!known)
+        tap_skip("this device has no clusters");
+    OK(cuModuleLoadData(&pairs, cluster_ptx));
+    OK(cuModuleGetFunction(&function, pairs, "fold_pairs"));
+    start(&f, 1);
+    for (int i = 0; i < 2000; i++) {
+        uint64_t value = roll(1 << 20);
+        unsigned blocks = 2 * (1 + roll(4)), threads = 1 + roll(64);
+        if (roll(i < 1000 ? 2 : 8)) {
+            fold(&f);
+            continue;
+        }
+        OK(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, f.stream, (void *[]) { &f.at, &value }, NULL));
+        f.want = f.want * FACTOR + value + 13 * 2 + 3 * blocks + 5 * threads;
+    }
+    finish(&f, 1);
+    OK(cuModuleUnload(pairs));
+}
+
 /* A stream ends with work that is still to be done. */
 static void streams_end_early(void)
 {
@@ -305,6 +345,7 @@ int main(void)
         TEST(other_modules_come_and_go),
         TEST(much_shared_memory),
         TEST(a_refused_one_harms_no_other),
+        TEST(clusters),
         TEST(streams_end_early),
     };
     return tap_main(tests, COUNT(tests));

@@ -134,21 +134,21 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
     if (g->exec && (g->modules != modules || g->place != q->place->number))
         drop_graph(q, g);
-    CUresult r = CUDA_ERROR_NOT_READY;
-    if (g->exec)
-        r = set_graph(q, g, row, length);
-    else if (g->patience == 0 || --g->patience == 0)
-        r = make_graph(q, g, row, length);
+    if (!g->exec && --g->patience > 0) {
+        pthread_mutex_unlock(&c->modules_lock);
+        return false;
+    }
+    CUresult r = g->exec ? set_graph(q, g, row, length) : make_graph(q, g, row, length);
     g->modules = modules;
     if (r == CUDA_SUCCESS)
         r = c->dev->api.cuGraphLaunch(g->exec, q->stream);
     pthread_mutex_unlock(&c->modules_lock);
-    if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) {
-        if (cuda_is_fatal(r))
-            cuda_die(c->dev, r);
-        drop_graph(q, g);
-    }
-    return r == CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS)
+        return true;
+    if (cuda_is_fatal(r))
+        cuda_die(c->dev, r);
+    drop_graph(q, g);
+    return false;
 }
 
 /* --- rows --------------------------------------------------------------------------------------------------------- */
