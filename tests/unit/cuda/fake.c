@@ -12,6 +12,7 @@
 
 struct green {
     struct fake_sms sms;
+    bool gone;
 };
 
 /* What a resource is. */
@@ -21,9 +22,12 @@ struct piece {
 };
 
 struct action {
-    enum { WRITE, PRINT, WAIT } what;
+    enum { WRITE, PRINT, COPY, CALL, WAIT } what;
     uint64_t address, value; /* WAIT: how many actions of `stream` must have happened */
     struct CUstream_st *stream;
+    CUhostFn call;
+    void *arg;
+    const struct cuda_library *library; /* of a kernel */
 };
 
 struct CUstream_st {
@@ -31,6 +35,7 @@ struct CUstream_st {
     const struct cuda_gpu *gpu; /* that was entered when it was made; NULL: none */
     int priority;
     bool held;
+    bool gone;     /* destroyed: what it has still happens */
     bool captures; /* nothing happens */
     struct action actions[4096];
     unsigned count;
@@ -46,7 +51,9 @@ struct CUevent_st {
 /* Executable, too: what a stream captured, or kernels, one behind the other; a node is the number of one. */
 struct CUgraph_st {
     struct CUstream_st *stream;
+    struct green *green;
     uint32_t kernels[64];
+    const struct cuda_library *libraries[64];
     uint32_t count;
 };
 
@@ -60,6 +67,8 @@ static __thread const struct cuda_gpu *entered;
 static struct fake_copy copies[16];
 static unsigned copies_count;
 static char printed[1 << 16]; /* not flushed */
+static uint32_t happened[1 << 16];
+static unsigned happened_count;
 
 static bool happen(CUstream s)
 {
@@ -70,6 +79,10 @@ static bool happen(CUstream s)
         atomic_store((_Atomic uint64_t *)(uintptr_t)a->address, a->value);
     if (a->what == PRINT)
         (void)snprintf(printed + strlen(printed), sizeof(printed) - strlen(printed), "%u\n", (unsigned)a->value);
+    if (a->what == CALL)
+        a->call(a->arg);
+    if ((a->what == PRINT || a->what == COPY) && happened_count < GM_ARRAY_LEN(happened))
+        happened[happened_count++] = (uint32_t)a->value;
     s->done++;
     return true;
 }
@@ -86,6 +99,7 @@ static void run(void)
 static CUresult act(CUstream s, struct action a)
 {
     cr_assert(!s->gpu || s->gpu == entered, "a stream of another context than the current one");
+    cr_assert_not(s->gone);
     pthread_mutex_lock(&lock);
     cr_assert_lt(s->count, GM_ARRAY_LEN(s->actions));
     s->actions[s->count++] = a;
@@ -115,21 +129,29 @@ static CUresult stream_create(CUstream *out, unsigned flags, int priority)
 static CUresult green_stream(CUstream *out, CUgreenCtx green, unsigned flags, int priority)
 {
     cr_assert_eq(flags, CU_STREAM_NON_BLOCKING);
+    cr_assert_not(((struct green *)(void *)green)->gone, "a stream in a green context that has been destroyed");
     return make(out, (struct green *)(void *)green, priority);
 }
 
-/* What it has still happens. */
 static CUresult stream_destroy(CUstream s)
 {
+    cr_assert_not(s->gone);
+    s->gone = true;
     return CUDA_SUCCESS;
 }
 
-static CUresult query(CUstream s)
+static bool is_idle(CUstream s)
 {
     pthread_mutex_lock(&lock);
     bool idle = s->captures || s->done == s->count;
     pthread_mutex_unlock(&lock);
-    return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return idle;
+}
+
+static CUresult query(CUstream s)
+{
+    cr_assert_not(s->gone);
+    return is_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult synchronize(CUstream s)
@@ -173,11 +195,9 @@ static CUresult write64(CUstream s, CUdeviceptr address, cuuint64_t value, unsig
     return act(s, (struct action) { .what = WRITE, .address = address, .value = value });
 }
 
-/* The host's part is the tests'. */
 static CUresult host_function(CUstream s, CUhostFn f, void *arg)
 {
-    free(arg);
-    return act(s, (struct action) { .what = WAIT, .stream = s });
+    return act(s, (struct action) { .what = CALL, .call = f, .arg = arg });
 }
 
 static CUresult begin_capture(CUstream s, CUstreamCaptureMode mode)
@@ -216,14 +236,24 @@ static CUresult exec_destroy(CUgraphExec e)
     return CUDA_SUCCESS;
 }
 
+static void is_there(const struct cuda_library *l)
+{
+    cr_assert(!l || l->users > 0, "a kernel of a library that has gone");
+}
+
 static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
     const struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
     graph_launches++;
-    for (unsigned i = 0; g->stream && i < g->stream->count; i++)
+    cr_assert_eq(g->stream ? g->stream->green : g->green, s->green);
+    for (unsigned i = 0; g->stream && i < g->stream->count; i++) {
+        is_there(g->stream->actions[i].library);
         act(s, g->stream->actions[i]);
-    for (unsigned i = 0; i < g->count; i++)
+    }
+    for (unsigned i = 0; i < g->count; i++) {
+        is_there(g->libraries[i]);
         act(s, (struct action) { .what = PRINT, .value = g->kernels[i] });
+    }
     return CUDA_SUCCESS;
 }
 
@@ -233,13 +263,24 @@ static CUresult graph_create(CUgraph *out, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+/* Kernels are handles of their library. */
+static void set_node(struct CUgraph_st *g, unsigned i, const CUDA_KERNEL_NODE_PARAMS *params)
+{
+    g->libraries[i] = params->func ? (void *)params->func : (void *)params->kern;
+    is_there(g->libraries[i]);
+    cr_assert_neq(params->func != NULL, params->kern != NULL);
+    cr_assert_eq(params->func != NULL, params->ctx == NULL);
+    g->green = (void *)params->ctx;
+    memcpy(&g->kernels[i], params->extra[1], sizeof(uint32_t));
+}
+
 static CUresult add_kernel(CUgraphNode *out, CUgraph g, const CUgraphNode *behind, size_t count,
                            const CUDA_KERNEL_NODE_PARAMS *params)
 {
     cr_assert_eq(count, g->count != 0);
     cr_assert(!count || (uintptr_t)*behind == g->count, "not behind the last one");
     cr_assert_lt(g->count, GM_ARRAY_LEN(g->kernels));
-    memcpy(&g->kernels[g->count], params->extra[1], sizeof(uint32_t));
+    set_node(g, g->count, params);
     *out = (CUgraphNode)(uintptr_t)++g->count;
     return CUDA_SUCCESS;
 }
@@ -250,15 +291,17 @@ static CUresult set_kernel(CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NO
     cr_assert(node && (uintptr_t)node <= g->count);
     if (graphs_refused)
         return CUDA_ERROR_INVALID_VALUE;
-    memcpy(&g->kernels[(uintptr_t)node - 1], params->extra[1], sizeof(uint32_t));
+    is_there(g->libraries[(uintptr_t)node - 1]); /* the driver looks at what it replaces */
+    cr_assert_eq(g->green, (void *)params->ctx, "a node does not change its context");
+    set_node(g, (unsigned)(uintptr_t)node - 1, params);
     return CUDA_SUCCESS;
 }
 
 static CUresult copied(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s, bool peers)
 {
-    cr_assert_lt(copies_count, GM_ARRAY_LEN(copies));
-    copies[copies_count++] = (struct fake_copy) { dst, src, size, s, entered, peers };
-    return act(s, (struct action) { .what = WAIT, .stream = s });
+    if (copies_count < GM_ARRAY_LEN(copies))
+        copies[copies_count++] = (struct fake_copy) { dst, src, size, s, entered, peers };
+    return act(s, (struct action) { .what = COPY, .value = (dst - FAKE_WINDOW) % FAKE_GPU_BYTES });
 }
 
 static CUresult copy(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s)
@@ -270,6 +313,11 @@ static CUresult copy_peers(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcon
 {
     cr_assert_neq(to, from);
     return copied(dst, src, size, s, true);
+}
+
+static CUresult write_to(CUdeviceptr dst, const void *src, size_t size, CUstream s)
+{
+    return copied(dst, 0, size, s, false);
 }
 
 static CUresult set(CUdeviceptr dst, unsigned value, size_t count, CUstream s)
@@ -284,8 +332,9 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
     uint32_t number;
     if (!extra) /* a time stamp: nobody looks at it */
         return act(s, (struct action) { .what = WAIT, .stream = s });
+    is_there((const struct cuda_library *)(void *)f);
     memcpy(&number, extra[1], sizeof(number));
-    return act(s, (struct action) { .what = PRINT, .value = number });
+    return act(s, (struct action) { .what = PRINT, .value = number, .library = (void *)f });
 }
 
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
@@ -442,8 +491,8 @@ static CUresult green_context(CUcontext *out, CUgreenCtx g)
 static CUresult green_destroy(CUgreenCtx g)
 {
     for (unsigned i = 0; i < streams_count; i++)
-        cr_assert(streams[i]->green != (struct green *)(void *)g || query(streams[i]) == CUDA_SUCCESS,
-                  "work still runs there");
+        cr_assert(streams[i]->green != (struct green *)(void *)g || is_idle(streams[i]), "work still runs there");
+    ((struct green *)(void *)g)->gone = true;
     greens--;
     return CUDA_SUCCESS;
 }
@@ -484,6 +533,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGraphLaunch = graph_launch,
                                 .cuMemcpyAsync = copy,
                                 .cuMemcpyPeerAsync = copy_peers,
+                                .cuMemcpyHtoDAsync_v2 = write_to,
                                 .cuMemsetD32Async = set,
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
@@ -627,35 +677,85 @@ void fake_refuse_graphs(bool refuse)
     graphs_refused = refuse;
 }
 
-static void submit(struct dev_queue *q, uint64_t seq, uint32_t number, bool prints, bool more)
+void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k)
 {
-    static struct cuda_library libraries[2] = { { .prints = false }, { .prints = true } };
-    static struct cuda_function function = { .param_bytes = 4 };
+    static struct cuda_library libraries[2] = { { .users = 1, .prints = false }, { .users = 1, .prints = true } };
+    struct cuda_library *library = k->library ? k->library : &libraries[k->prints];
+    struct {
+        CUlaunchAttribute attribute;
+        uint32_t number;
+    } params = { .attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .number = k->number };
+    struct cuda_function function = { .handle = (CUkernel)(void *)library,
+                                      .loaded = (CUfunction)(void *)library,
+                                      .param_bytes = sizeof(params.number) };
     struct dev_module module = {
-        .client = q->client, .library = &libraries[prints], .functions = &function, .functions_count = 1
+        .client = q->client, .library = library, .functions = &function, .functions_count = 1
     };
+    uint32_t before = k->attribute ? DEV_LAUNCH_ATTRIBUTE : 0;
     const struct dev_launch l = { .module = &module,
                                   .grid = { 1, 1, 1 },
                                   .block = { 1, 1, 1 },
-                                  .params = &number,
-                                  .params_size = sizeof(number),
-                                  .more = more };
+                                  .attributes = k->attribute,
+                                  .params = (uint8_t *)&params.number - before,
+                                  .params_size = before + (uint32_t)sizeof(params.number),
+                                  .more = k->more };
     cr_assert_eq(cuda_launch(q, seq, &l), 0);
 }
 
 void fake_print(struct dev_queue *q, uint64_t seq, uint32_t number)
 {
-    submit(q, seq, number, true, false);
+    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number, .prints = true });
 }
 
 void fake_launch_one_of_many(struct dev_queue *q, uint64_t seq, uint32_t number)
 {
-    submit(q, seq, number, false, true);
+    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number, .more = true });
 }
 
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number)
 {
-    submit(q, seq, number, false, false);
+    fake_launch_as(q, seq, &(struct fake_kernel) { .number = number });
+}
+
+unsigned fake_happened(const uint32_t **out)
+{
+    static uint32_t taken[GM_ARRAY_LEN(happened)];
+    pthread_mutex_lock(&lock);
+    unsigned count = happened_count;
+    memcpy(taken, happened, count * sizeof(*taken));
+    happened_count = 0;
+    pthread_mutex_unlock(&lock);
+    *out = taken;
+    return count;
+}
+
+void fake_let_go(void)
+{
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < streams_count; i++)
+        if (streams[i])
+            streams[i]->held = false;
+    run();
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_forget(void)
+{
+    unsigned kept = 0;
+    pthread_mutex_lock(&lock);
+    cr_assert_eq(graphs, 0);
+    for (unsigned i = 0; i < streams_count; i++) {
+        cr_assert(streams[i]->captures || streams[i]->done == streams[i]->count, "something has not happened");
+        if (streams[i]->gone)
+            free(streams[i]);
+        else
+            streams[kept++] = streams[i];
+    }
+    cr_assert_eq(kept, entered->dev->count, "a stream stays");
+    streams_count = kept;
+    copies_count = happened_count = 0;
+    printed[0] = '\0';
+    pthread_mutex_unlock(&lock);
 }
 
 const char *fake_printed(void)
@@ -700,11 +800,13 @@ void cuda_die(struct dev *d, CUresult r)
 
 void cuda_library_keep(struct dev *d, struct cuda_library *l)
 {
+    cr_assert_gt(l->users, 0);
     l->users++;
 }
 
 void cuda_library_close(struct dev *d, struct cuda_library *l)
 {
+    cr_assert_gt(l->users, 0);
     l->users--;
 }
 

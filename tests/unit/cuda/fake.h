@@ -17,6 +17,8 @@ struct fake_sms {
 };
 
 #define FAKE_WINDOW 0x400000000000ull
+#define FAKE_GPU_BYTES                                                                                               \
+    (64u << 20) /* a copy's number, in what has happened, is where in such a piece of the window it goes */
 
 /* A copy or a fill (`src` 0), in the order they were asked for. */
 struct fake_copy {
@@ -47,6 +49,22 @@ unsigned fake_graph_launches(void);
 void fake_refuse_graphs(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */
 const char *fake_printed(void);
+/* The numbers of kernels and copies that have happened since the last call, in order. */
+unsigned fake_happened(const uint32_t **out);
+/* Nothing stands still any more. */
+void fake_let_go(void);
+/* All clients have ended, and everything has happened: frees what is left of them. */
+void fake_forget(void);
+
+struct fake_kernel {
+    uint32_t number;
+    struct cuda_library *library; /* where it is; as long as that has users. NULL: there is one */
+    bool prints;                  /* for want of a library */
+    bool more;                    /* others wait behind it */
+    bool attribute;               /* it has one */
+};
+
+void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);
 /* A launch of a kernel that is not known to print, and does. */
 void fake_launch(struct dev_queue *q, uint64_t seq, uint32_t number);
 /* .. and others wait behind it. */
