@@ -125,8 +125,18 @@ static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const stru
     return r;
 }
 
+/* A launch that waits keeps its kernel, and nobody else may. */
+static bool is_older(const struct waiting *row, uint32_t length, uint32_t modules)
+{
+    for (uint32_t i = 0; i < length; i++)
+        if (row[i].launch.modules != modules)
+            return true;
+    return false;
+}
+
 /* A graph still names the functions of its last row, which must not have gone when they are replaced: the client's
- * modules stay while the driver is told. False if the driver did not take it. */
+ * modules stay while the driver is told, and what has lost its module while it waited is not for a graph. False if the
+ * driver did not take it. */
 static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struct waiting *row, uint32_t length)
 {
     struct dev_client *c = q->client;
@@ -134,7 +144,7 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
     if (g->exec && (g->modules != modules || g->place != q->place->number))
         drop_graph(q, g);
-    if (!g->exec && --g->patience > 0) {
+    if (is_older(row, length, modules) || (!g->exec && --g->patience > 0)) {
         pthread_mutex_unlock(&c->modules_lock);
         return false;
     }

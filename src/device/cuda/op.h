@@ -25,8 +25,9 @@ struct cuda_op_launch {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t shared_bytes;
-    bool prints; /* may print */
-    bool more;   /* others wait behind it */
+    uint32_t modules; /* the client's count of changes: while it stays, so does the kernel */
+    bool prints;      /* may print */
+    bool more;        /* others wait behind it */
     uint32_t attributes;
     uint32_t params_size; /* with the attributes, which stand first */
 };

@@ -320,6 +320,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
+                                        .modules = atomic_load_explicit(&q->client->runs.modules,
+                                                                        memory_order_relaxed),
                                         .prints = l->module->library->prints && cuda_output_watched(q),
                                         .more = l->more,
                                         .attributes = l->attributes,

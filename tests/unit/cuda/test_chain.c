@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/cuda/chain.h"
+#include "device/cuda/library.h"
 #include "device/cuda/output.h"
 #include "fake.h"
 
@@ -203,4 +204,26 @@ Test(chain, not_every_queue_has_graphs, .init = begin, .fini = end)
     }
     cr_assert_leq(fake_graphs(), 32);
     cr_assert_gt(fake_graphs(), 16);
+}
+
+/* The waiting launches keep their kernels, and these go with them. */
+Test(chain, what_has_lost_its_module_is_not_for_a_graph, .init = begin, .fini = end)
+{
+    for (int i = 0; i < 7; i++) { /* the next row would become a graph */
+        launches(16);
+        all_of_it(16);
+    }
+    struct cuda_library l = { .users = 1 };
+    for (unsigned i = 0; i < 15; i++)
+        fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .library = &l, .more = true });
+    atomic_fetch_add(&c->runs.modules, 1);
+    cuda_library_close(d, &l);
+    cr_assert_gt(l.users, 0);
+    launches(1);
+    happened(16);
+    cr_assert_eq(l.users, 0);
+    for (int i = 0; i < 4; i++) {
+        launches(16);
+        all_of_it(16);
+    }
 }
