@@ -84,6 +84,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         complete_at_once(q, op->seq);
         return;
     }
+    cuda_enter(q->gpu); /* what it waits for may have been handed to another one */
     if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed))) {
         cuda_chain_hand_over(q);
         cuda_stream_place(q);
@@ -133,6 +134,7 @@ void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count)
 static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *bytes)
 {
     op->bytes = bytes;
+    cuda_enter(q->gpu);
     if (op->kind == CUDA_OP_LAUNCH && op->u.launch.prints) /* such take turns */
         cuda_run_fails(q->learning);
     else
@@ -154,7 +156,6 @@ static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
 {
-    cuda_enter(q->gpu);
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && !stands(q, op)) {
@@ -194,7 +195,6 @@ static bool advance(struct dev_queue *q)
         if (stands(q, op))
             return any;
         gm_list_remove(&op->link);
-        cuda_enter(q->gpu);
         submit(q, op);
         release(q, op);
         any = true;
@@ -320,8 +320,8 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .grid = { l->grid[0], l->grid[1], l->grid[2] },
                                         .block = { l->block[0], l->block[1], l->block[2] },
                                         .shared_bytes = l->shared_bytes,
-                                        .modules = atomic_load_explicit(&q->client->runs.modules,
-                                                                        memory_order_relaxed),
+                                        .modules =
+                                            atomic_load_explicit(&q->client->runs.modules, memory_order_relaxed),
                                         .prints = l->module->library->prints && cuda_output_watched(q),
                                         .more = l->more,
                                         .attributes = l->attributes,

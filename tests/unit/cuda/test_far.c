@@ -116,3 +116,17 @@ Test(far, queues_of_different_devices_wait_for_each_other)
     cr_assert_eq(atomic_load(&b->slot->completed.value), 2);
     fake_client_end(c);
 }
+
+/* What the other one has collected is handed over meanwhile, on its GPU. */
+Test(far, the_first_operation_of_a_queue_may_be_a_wait)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *a = queue(c, 0, 1), *b = queue(c, 1, 2);
+    fake_launch_one_of_many(b, 1, 1);
+    cr_assert_eq(cuda_wait(a, 1, b, 1), 0);
+    cr_assert_eq(cuda_stamp(a, 2, 0), 0);
+    cuda_flush(c);
+    cr_assert_eq(atomic_load(&a->slot->completed.value), 2);
+    fake_client_end(c);
+}
