@@ -8,24 +8,31 @@
 #include "client/gen/api.h"
 #include "client/peer.h"
 
-int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out, struct rt_range *range)
+int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out)
 {
-    struct rt_range found;
-    uint64_t row, size, dst;
+    uint64_t row, size;
     *out = (struct wire_rec_fill) { .head = { .op = WIRE_OP_FILL, .size = sizeof(*out) } };
     if (f->width == 0 || f->height == 0)
         return CUDA_SUCCESS;
     if (__builtin_mul_overflow(f->width, f->element, &row) || (f->height > 1 && f->pitch < row) ||
         __builtin_mul_overflow(f->pitch, f->height - 1, &size) || __builtin_add_overflow(size, row, &size) ||
-        f->dst % f->element || (f->height > 1 && f->pitch % f->element) ||
-        !rt_memory_device_range(f->dst, size, range ? range : &found, &dst))
+        f->dst % f->element || (f->height > 1 && f->pitch % f->element))
         return CUDA_ERROR_INVALID_VALUE;
-    out->dst = dst;
+    out->dst = f->dst;
     out->pitch = f->height > 1 ? f->pitch : row;
     out->width = f->width;
     out->height = f->height;
     out->value = f->value;
     out->element_size = f->element;
+    return CUDA_SUCCESS;
+}
+
+int rt_fill_place(struct wire_rec_fill *record, struct rt_range *range)
+{
+    uint64_t size = record->pitch * (record->height - 1) + record->width * record->element_size, dst;
+    if (!rt_memory_device_range(record->dst, size, range, &dst))
+        return CUDA_ERROR_INVALID_VALUE;
+    record->dst = dst;
     return CUDA_SUCCESS;
 }
 
@@ -40,12 +47,13 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
     r = r ? r : rt_capture_check(st, synchronous);
     if (r)
         return r;
-    r = rt_fill_prepare(f, &record, &range);
+    r = rt_fill_prepare(f, &record);
     if (r || record.width == 0)
         return r ? rt_capture_failed(st, r) : r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_capture_fill(st, f);
-    if (GM_UNLIKELY(!rt_peer_reaches(st->context, &range)))
+    r = rt_fill_place(&record, &range);
+    if (r || GM_UNLIKELY(!rt_peer_reaches(st->context, &range)))
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
     return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r : rt_stream_wait(st);

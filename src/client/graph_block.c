@@ -210,6 +210,8 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         return add_copy(b, n);
     case CU_GRAPH_NODE_TYPE_MEMSET:
+        if (n->params.fill.nowhere)
+            return CUDA_ERROR_INVALID_VALUE;
         return n->params.fill.record.width ? add_record(b, &n->params.fill.record.head, n) : CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_HOST:
         return add_call(b, n->params.host.fn, n->params.host.userData);
@@ -311,7 +313,7 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
     const struct wire_record *record = NULL;
     if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL && is_listed(b, n))
         record = &n->params.kernel.record->head;
-    else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMSET && n->params.fill.record.width)
+    else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMSET && n->params.fill.record.width && !n->params.fill.nowhere)
         record = &n->params.fill.record.head;
     else if (n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY && plain_copy(&n->params, &copy))
         record = &copy.head;

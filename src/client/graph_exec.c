@@ -256,6 +256,11 @@ static bool replace(struct rt_exec_body *b, struct rt_node *n, struct rt_params 
     return rt_block_patch(b, n);
 }
 
+static bool is_nowhere(const struct rt_params *p)
+{
+    return p->type == CU_GRAPH_NODE_TYPE_MEMSET && p->fill.nowhere;
+}
+
 /* A kernel stays on its device: its lane is there. */
 static bool same_device(const struct rt_params *a, const struct rt_params *b)
 {
@@ -265,7 +270,7 @@ static bool same_device(const struct rt_params *a, const struct rt_params *b)
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
 {
     if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
-        !same_device(&n->params, params)) {
+        !same_device(&n->params, params) || is_nowhere(params)) {
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }

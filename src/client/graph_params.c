@@ -245,11 +245,15 @@ int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUc
                             .element = from->elementSize,
                             .width = from->width,
                             .height = from->height };
+    struct rt_range range;
     if (fill.element != 1 && fill.element != 2 && fill.element != 4)
         return CUDA_ERROR_INVALID_VALUE;
     if (fill.element < 4 && fill.value >> (8 * fill.element))
         return CUDA_ERROR_INVALID_VALUE;
-    return rt_fill_prepare(&fill, &p->fill.record, NULL);
+    int r = rt_fill_prepare(&fill, &p->fill.record);
+    if (r == CUDA_SUCCESS && p->fill.record.width)
+        p->fill.nowhere = rt_fill_place(&p->fill.record, &range) != CUDA_SUCCESS;
+    return r;
 }
 
 int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from)

@@ -40,6 +40,7 @@ struct rt_params {
             CUDA_MEMSET_NODE_PARAMS described;
             CUcontext ctx;
             struct wire_rec_fill record;
+            bool nowhere; /* its address is no memory yet: cuDNN captures with such, and replaces them */
         } fill;
         CUDA_HOST_NODE_PARAMS host;
         struct rt_graph *child; /* owned */

@@ -731,6 +731,48 @@ static void destroyed_nodes(void)
     destroy(s);
 }
 
+/* A fill of what is no memory: libraries capture to see what would be launched, with addresses that they replace. */
+static void placeholder(void)
+{
+    CUstream s = make_stream();
+    CUgraph g;
+    CUgraphNode n;
+    CUgraphExec e;
+    CUdeviceptr p;
+    CUcontext c;
+    CUDA_MEMSET_NODE_PARAMS f;
+    size_t count = 1;
+    OK(cuCtxGetCurrent(&c));
+    OK(cuMemAlloc(&p, 16));
+    OK(cuMemsetD32(p, 9, 4));
+    begin(s);
+    OK(cuMemsetD8Async(0x80, 0, 16, s));
+    OK(cuStreamEndCapture(s, &g));
+    OK(cuGraphGetNodes(g, &n, &count));
+    EQ(count, 1);
+    OK(cuGraphMemsetNodeGetParams(n, &f));
+    EQ(f.dst, 0x80);
+    EQ(f.width * f.elementSize * f.height, 16);
+    if (!tap_genuine()) /* where nobody has tried */
+        IS(cuGraphInstantiateWithFlags(&e, g, 0), CUDA_ERROR_INVALID_VALUE);
+    f.dst = p;
+    OK(cuGraphMemsetNodeSetParams(n, &f));
+    OK(cuGraphInstantiateWithFlags(&e, g, 0));
+    OK(cuGraphLaunch(e, s));
+    OK(cuStreamSynchronize(s));
+    EQ(read_word(p), 0);
+    if (!tap_genuine()) {
+        f.dst = 0x80;
+        IS(cuGraphExecMemsetNodeSetParams(e, n, &f, c), CUDA_ERROR_INVALID_VALUE);
+        OK(cuGraphLaunch(e, s));
+        OK(cuStreamSynchronize(s));
+    }
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuMemFree(p));
+    destroy(s);
+}
+
 /* A call that fails on a stream that captures spoils the capture. */
 static void bad_calls(void)
 {
@@ -759,6 +801,7 @@ int main(void)
     static const struct tap_test tests[] = {
         TEST(everything),
         TEST(params_by_value),
+        TEST(placeholder),
         TEST(fork_and_join),
         TEST(unjoined),
         TEST(isolation_and_merge),
