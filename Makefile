@@ -21,7 +21,7 @@ demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone ru
 	@scripts/demo.sh $(BUILD) $(CLIENTS) $(SHARE)
 
 test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
-	@$(if $(filter cuda,$(DEVICE)),tests/torch/run.py $(BUILD); scripts/gpu-check.sh,scripts/test.sh) $(BUILD)
+	@$(if $(filter cuda,$(DEVICE)),tests/frameworks/run.py $(BUILD); scripts/gpu-check.sh,scripts/test.sh) $(BUILD)
 
 check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
 	@scripts/check.sh

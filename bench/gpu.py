@@ -330,7 +330,7 @@ def bench_second_user(b):
 
 def bench_torch(b):
     """PyTorch processes that train a small network; the seconds from the common start to the end of the last one."""
-    argv = [sys.executable, str(ROOT / "tests/torch/mlp.py"), "--steps", str(b.args.torch_steps), "--quiet"]
+    argv = [sys.executable, str(ROOT / "tests/frameworks/mlp.py"), "--steps", str(b.args.torch_steps), "--quiet"]
 
     def once(count):
         def go(way):

@@ -1,6 +1,6 @@
-"""What the PyTorch programs share: a fixed start, a gate, and one line of JSON at the end.
+"""What these programs share: a fixed start for those that use PyTorch, a gate, and one line of JSON at the end.
 
-A program calls start() before anything else, works, and calls report(). `results` are compared between a native run and
+A program calls start(), or skip() where it cannot run, before anything else, works, and calls report(). `results` are compared between a native run and
 one through gmux: exactly, or within the relative `tolerance` that the program names; floats travel as Python prints them,
 which is exact. `timings` are shown, never compared.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch programs natively and through gmux: run.py BUILD [NAME ...] [--out JSON]. Prints TAP and, as comments, a table.
+"""PyTorch, CuPy and JAX programs natively and through gmux: run.py BUILD [NAME ...] [--out JSON]. Prints TAP and a table.
 
 All programs run natively, some at a time, then through gmux under a daemon of its own, again some at a time, then some
 alone: those that measure memory or time. A program passes when its results are those of the native run. Skipped where
@@ -35,6 +35,9 @@ PROGRAMS = {
     "ipc": (["ipc.py"], False),
     "ddp": (["ddp.py"], False),
     "compiled": (["compiled.py"], False),
+    "transformer": (["transformer.py"], False),
+    "cupy": (["cupy_arrays.py"], False),
+    "jax": (["jax_training.py"], False),
     "memory": (["memory.py"], True),
     "memory-expandable": (["memory.py", "--expandable"], True),
     "memory-async": (["memory.py", "--async"], True),
