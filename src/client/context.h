@@ -210,6 +210,9 @@ void rt_queue_end(void);
 /* Records made beforehand, `bytes` long with each padded to 8 bytes: as so many rt_queue_put(), at the price of one.
  * head.op and head.size are set. */
 int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes);
+/* Of a number in the context's `dirty`: how far the legacy stream has to wait for it. 0: not at all, as it is another
+ * context's by now. Ring lock. */
+uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number);
 /* Begin, put, end. */
 int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_size, const void *tail,
                     size_t tail_size);

@@ -125,6 +125,13 @@ static int order_after_legacy(struct rt_stream *st)
     return r;
 }
 
+uint64_t rt_context_dirty(const struct rt_context *c, uint32_t number)
+{
+    const struct rt_session *s = rt_session;
+    bool own = atomic_load_explicit(&s->lanes[number].context, memory_order_relaxed) == c->id;
+    return own ? rt_lane_issued(s, number) : 0;
+}
+
 /* The legacy stream waits for what the blocking streams hold. */
 static int order_after_blocking(struct rt_stream *legacy)
 {
@@ -132,7 +139,7 @@ static int order_after_blocking(struct rt_stream *legacy)
     for (uint32_t w = 0; w < TP_STREAMS / 64; w++) {
         while (c->dirty[w]) {
             uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(c->dirty[w]);
-            int r = rt_queue_put_wait(legacy, number, rt_lane_issued(rt_session, number));
+            int r = rt_queue_put_wait(legacy, number, rt_context_dirty(c, number));
             if (r != CUDA_SUCCESS)
                 return r;
             c->dirty[w] &= c->dirty[w] - 1;
@@ -238,6 +245,15 @@ int rt_stream_create_bare(struct rt_stream **out)
     return CUDA_SUCCESS;
 }
 
+/* The number is the context's from now on. Its last user's work is done: the legacy stream need not look at that again. */
+static void number_assign(struct rt_session *s, uint32_t number, struct rt_context *c)
+{
+    pthread_mutex_lock(&s->ring_lock);
+    c->dirty[number / 64] &= ~(1ull << number % 64);
+    atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
+    pthread_mutex_unlock(&s->ring_lock);
+}
+
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out)
 {
     static _Atomic uint64_t ids = 1;
@@ -259,7 +275,7 @@ int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, in
     st->flags = flags;
     st->priority = priority;
     st->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
-    atomic_store_explicit(&s->lanes[number].context, c->id, memory_order_release);
+    number_assign(s, number, c);
     atomic_store_explicit(&s->shared.streams[number].priority, priority, memory_order_relaxed);
     atomic_store_explicit(&s->shared.streams[number].part, c->part, memory_order_relaxed);
     rt_object_publish(&st->object);

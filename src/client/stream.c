@@ -61,13 +61,27 @@ int rt_enter_stream(CUstream handle, struct rt_context **c, struct rt_stream **s
     return CUDA_SUCCESS;
 }
 
-/* What a look at the stream now would have to wait for: itself, and for the legacy stream the blocking ones. */
+/* What a look at the stream now would have to wait for: itself, and for the legacy stream the blocking ones, as far as they
+ * are now: a number may be somebody else's the next moment. */
 struct snapshot {
     uint32_t number;
     uint64_t issued;
-    uint64_t dirty[TP_STREAMS / 64];
     bool dirty_any;
+    uint64_t dirty[TP_STREAMS / 64];
+    uint64_t seq[TP_STREAMS]; /* of those in `dirty` */
 };
+
+static void note_dirty(const struct rt_context *c, struct snapshot *out)
+{
+    out->dirty_any = true;
+    for (uint32_t w = 0; w < TP_STREAMS / 64; w++) {
+        out->dirty[w] = c->dirty[w];
+        for (uint64_t bits = c->dirty[w]; bits; bits &= bits - 1) {
+            uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            out->seq[number] = rt_context_dirty(c, number);
+        }
+    }
+}
 
 static int take_snapshot(struct rt_stream *st, struct snapshot *out)
 {
@@ -77,11 +91,8 @@ static int take_snapshot(struct rt_stream *st, struct snapshot *out)
     out->number = st->number;
     if (out->number < TP_STREAMS)
         out->issued = rt_lane_issued(s, out->number);
-    if (st->role == RT_ROLE_LEGACY && st->context->dirty_any) {
-        out->dirty_any = true;
-        for (unsigned w = 0; w < TP_STREAMS / 64; w++)
-            out->dirty[w] = st->context->dirty[w];
-    }
+    if (st->role == RT_ROLE_LEGACY && st->context->dirty_any)
+        note_dirty(st->context, out);
     pthread_mutex_unlock(&s->ring_lock);
     return out->number < TP_STREAMS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -94,7 +105,7 @@ static int each_lane(const struct snapshot *snap, const struct tp_wait_policy *p
     for (uint32_t w = 0; r == CUDA_SUCCESS && snap->dirty_any && w < TP_STREAMS / 64; w++) {
         for (uint64_t bits = snap->dirty[w]; bits && r == CUDA_SUCCESS; bits &= bits - 1) {
             uint32_t number = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            r = look(number, rt_lane_issued(rt_session, number), policy);
+            r = look(number, snap->seq[number], policy);
         }
     }
     return r;

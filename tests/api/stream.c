@@ -190,6 +190,36 @@ static void many(void)
     OK(cuMemFree(p));
 }
 
+/* The legacy stream waits for blocking streams, also for those that are gone, but not for who has come after them. */
+static void legacy_and_successors(void)
+{
+    CUstream before[32], after[96];
+    CUdeviceptr p;
+    _Atomic int go = 0;
+    OK(cuMemAlloc(&p, 4));
+    for (unsigned i = 0; i < COUNT(before); i++) {
+        OK(cuStreamCreate(&before[i], CU_STREAM_DEFAULT));
+        OK(cuMemsetD32Async(p, i, 1, before[i]));
+    }
+    for (unsigned i = 0; i < COUNT(before); i++)
+        OK(cuStreamDestroy(before[i]));
+    OK(cuCtxSynchronize());
+    for (unsigned i = 0; i < COUNT(after); i++) {
+        OK(cuStreamCreate(&after[i], CU_STREAM_NON_BLOCKING));
+        OK(cuLaunchHostFunc(after[i], tap_hold, &go));
+    }
+    OK(cuStreamQuery(NULL));
+    OK(cuMemsetD32Async(p, 7, 1, NULL));
+    OK(cuStreamSynchronize(NULL));
+    IS(cuStreamQuery(after[0]), CUDA_ERROR_NOT_READY);
+    go = 1;
+    for (unsigned i = 0; i < COUNT(after); i++)
+        OK(cuStreamDestroy(after[i]));
+    OK(cuCtxSynchronize());
+    EQ(tap_byte(p), 7);
+    OK(cuMemFree(p));
+}
+
 static CUcontext shared_context;
 
 static void *thread_stream(void *arg)
@@ -249,8 +279,17 @@ static void per_thread_symbols(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(create_and_ask), TEST(never_captures), TEST(stale), TEST(not_ready),         TEST(legacy_order),
-        TEST(wait_event),     TEST(destroy_busy),   TEST(many),  TEST(per_thread_stream), TEST(per_thread_symbols),
+        TEST(create_and_ask),
+        TEST(never_captures),
+        TEST(stale),
+        TEST(not_ready),
+        TEST(legacy_order),
+        TEST(wait_event),
+        TEST(destroy_busy),
+        TEST(many),
+        TEST(legacy_and_successors),
+        TEST(per_thread_stream),
+        TEST(per_thread_symbols),
     };
     return tap_main(tests, COUNT(tests));
 }
