@@ -360,13 +360,21 @@ void rt_capture_stream_ends(struct rt_stream *st)
 
 /* --- nodes -------------------------------------------------------------------------------------------------------- */
 
-int rt_capture_add_locked(struct rt_stream *st, struct rt_params *params)
+/* The stream's part in a capture that is not spoilt. CUresult. */
+static int good_part(struct rt_stream *st, struct rt_stream_capture **out)
 {
     struct rt_stream_capture *sc = part_of(st);
+    *out = sc;
+    if (!sc || sc == &implicit) /* none: it has just ended */
+        return spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return sc->capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+}
+
+int rt_capture_add_locked(struct rt_stream *st, struct rt_params *params)
+{
+    struct rt_stream_capture *sc;
     struct rt_node *n;
-    int r = sc && sc != &implicit ? CUDA_SUCCESS : spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    if (r == CUDA_SUCCESS && sc->capture->invalidated)
-        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    int r = good_part(st, &sc);
     if (r == CUDA_SUCCESS && !room(sc, 1))
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
@@ -442,9 +450,10 @@ int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
                                                     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE,
                                                                   .id = st->context->device } },
                                      .bytesize = size };
+    struct rt_stream_capture *sc;
     rt_graph_lock();
-    const struct rt_stream_capture *sc = part_of(st); /* none: it has just ended, as will be found */
-    int r = rt_params_alloc(&p, &m, sc ? sc->capture->graph : NULL, sc ? sc->nodes : NULL, sc ? sc->count : 0);
+    int r = good_part(st, &sc);
+    r = r ? r : rt_params_alloc(&p, &m, sc->capture->graph, sc->nodes, sc->count);
     if (r == CUDA_SUCCESS) {
         *out = p.memory.described.dptr;
         r = rt_capture_add_locked(st, &p);
@@ -473,10 +482,8 @@ int rt_capture_record(struct rt_stream *st, CUevent event, bool external)
         return r ? r : add(st, &p);
     }
     rt_graph_lock();
-    struct rt_stream_capture *sc = part_of(st);
-    int r = sc && sc != &implicit ? CUDA_SUCCESS : spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    if (r == CUDA_SUCCESS && sc->capture->invalidated)
-        r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    struct rt_stream_capture *sc;
+    int r = good_part(st, &sc);
     if (r == CUDA_SUCCESS) {
         prune(sc);
         r = rt_event_capture_set(event, sc->capture->id, sc->nodes, sc->count);

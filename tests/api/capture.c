@@ -313,7 +313,7 @@ static void refused(void)
 static void implicit(void)
 {
     CUstream other = make_stream(), s;
-    CUdeviceptr p;
+    CUdeviceptr p, q;
     CUgraph g;
     CUstreamCaptureStatus status;
     destroy(other);
@@ -327,6 +327,9 @@ static void implicit(void)
     begin(s);
     IS(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    end_spoilt(s);
+    begin(s);
+    IS(cuMemAllocAsync(&q, 16, NULL), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     end_spoilt(s);
     OK(cuMemsetD32Async(p, 1, 1, NULL)); /* free again */
     OK(cuStreamSynchronize(NULL));
