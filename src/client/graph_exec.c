@@ -132,8 +132,10 @@ static void use_memory(struct rt_exec_body *b)
 {
     for (uint32_t i = 0; b->memory && i < b->order_count; i++) {
         const struct rt_params *p = &b->order[i]->params;
-        if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-            rt_graph_memory_set_live(p->memory.memory, p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+        if (p->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && p->type != CU_GRAPH_NODE_TYPE_MEM_FREE)
+            continue;
+        rt_graph_memory_use(p->memory.memory, b->last_number, b->last_seq);
+        rt_graph_memory_set_live(p->memory.memory, p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
     }
 }
 

@@ -17,7 +17,7 @@ struct rt_graph_memory {
     unsigned references; /* nodes, and the program's while it is allocated */
     bool live;
     bool used;       /* by a launch since the program last trimmed */
-    uint32_t number; /* the program's last free */
+    uint32_t number; /* the last launch that used it, or the program's free: goes after that */
     uint64_t seq;
     /* while a graph is looked through */
     unsigned allocations, frees; /* by nodes that come before */
@@ -113,6 +113,12 @@ bool rt_graph_memory_live(const struct rt_graph_memory *m)
     return m->live;
 }
 
+void rt_graph_memory_use(struct rt_graph_memory *m, uint32_t number, uint64_t seq)
+{
+    m->number = number;
+    m->seq = seq;
+}
+
 void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live)
 {
     if (m->live == live)
@@ -134,8 +140,8 @@ int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq)
     if (m && !m->live) {
         r = CUDA_ERROR_INVALID_VALUE;
     } else if (m) {
-        m->number = number;
-        m->seq = seq;
+        if (seq)
+            rt_graph_memory_use(m, number, seq);
         rt_graph_memory_set_live(m, false);
         r = CUDA_SUCCESS;
     }

@@ -986,6 +986,44 @@ static void freed_by_another_graph(void)
     OK(cuDeviceGraphMemTrim(0));
 }
 
+/* Allocates, waits for the flag, fills, copies to `to`, frees. */
+static CUgraph memory_behind(_Atomic int *flag, CUdeviceptr to, unsigned value)
+{
+    CUgraph g;
+    CUgraphNode n, held;
+    CUdeviceptr p;
+    OK(cuGraphCreate(&g, 0));
+    n = add_alloc(g, 1 << 20, &p);
+    OK(cuGraphAddHostNode(&held, g, &n, 1, &(CUDA_HOST_NODE_PARAMS) { .fn = tap_hold, .userData = flag }));
+    n = add_fill(g, &held, 1, p, value, 4);
+    CUDA_MEMCPY3D m = copy_params(to, NULL, p, NULL, 4);
+    n = add_copy(g, &n, 1, &m);
+    OK(cuGraphAddMemFreeNode(&n, g, &n, 1, p));
+    return g;
+}
+
+/* A launch keeps its memory to its end, whatever the executable graph has been made to do meanwhile. */
+static void memory_of_running(void)
+{
+    static _Atomic int go;
+    CUdeviceptr q;
+    CUgraphExecUpdateResultInfo info;
+    OK(cuMemAlloc(&q, 8));
+    CUgraph g = memory_behind(&go, q, 41), h = memory_behind(&go, q + 4, 42);
+    CUgraphExec e = make(g);
+    OK(cuGraphDestroy(g));
+    OK(cuGraphLaunch(e, stream));
+    OK(cuGraphExecUpdate(e, h, &info));
+    OK(cuGraphDestroy(h));
+    OK(cuGraphLaunch(e, stream));
+    go = 1;
+    OK(cuStreamSynchronize(stream));
+    EQ(read_word(q), 41);
+    EQ(read_word(q + 4), 42);
+    OK(cuGraphExecDestroy(e));
+    OK(cuMemFree(q));
+}
+
 /* Made so that a launch frees what the last one left. */
 static void auto_free(void)
 {
@@ -1053,6 +1091,7 @@ int main(void)
         TEST(memory_nodes),
         TEST(memory_again),
         TEST(freed_by_another_graph),
+        TEST(memory_of_running),
         TEST(auto_free),
     };
     CUcontext c;
