@@ -114,15 +114,18 @@ static int check_handles(const struct rt_exec_body *b)
     return CUDA_SUCCESS;
 }
 
-/* What is allocated already cannot be allocated again, unless the graph was made so that it frees it first. */
+/* What is allocated already cannot be allocated again, unless the graph was made so that it frees it first. What has gone
+ * with its context cannot be used at all. */
 static int check_memory(const struct rt_exec *e)
 {
     const struct rt_exec_body *b = e->body;
-    if (!b->memory || (e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
-        return CUDA_SUCCESS;
-    for (uint32_t i = 0; i < b->order_count; i++) {
+    bool again = e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    for (uint32_t i = 0; b->memory && i < b->order_count; i++) {
         const struct rt_params *p = &b->order[i]->params;
-        if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && rt_graph_memory_live(p->memory.memory))
+        bool allocates = p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+        if ((allocates || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE) &&
+            (rt_graph_memory_lost(p->memory.memory) ||
+             (allocates && !again && rt_graph_memory_live(p->memory.memory))))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;

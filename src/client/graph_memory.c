@@ -16,6 +16,7 @@ struct rt_graph_memory {
     int device;
     unsigned references; /* nodes, and the program's while it is allocated */
     bool live;
+    bool lost;       /* not in the list any more */
     bool used;       /* by a launch since the program last trimmed */
     uint32_t number; /* the last launch that used it, or the program's free: goes after that */
     uint64_t seq;
@@ -81,18 +82,42 @@ void rt_graph_memory_ref(struct rt_graph_memory *m)
     m->references++;
 }
 
+static void leave(struct rt_graph_memory *m)
+{
+    gm_list_remove(&m->link);
+    atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
+    reserved -= m->size;
+    set_used(m, false);
+}
+
 void rt_graph_memory_unref(struct rt_graph_memory *m)
 {
     struct rt_range range;
     if (--m->references)
         return;
-    gm_list_remove(&m->link);
-    atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
-    reserved -= m->size;
-    set_used(m, false);
-    if (rt_memory_remove(m->address, 1u << RT_MEMORY_GRAPH, &range))
-        rt_memory_free_later(m->address, NULL, m->number, m->seq);
+    if (!m->lost) {
+        leave(m);
+        if (rt_memory_remove(m->address, 1u << RT_MEMORY_GRAPH, &range))
+            rt_memory_free_later(m->address, NULL, m->number, m->seq);
+    }
     free(m);
+}
+
+bool rt_graph_memory_lost(const struct rt_graph_memory *m)
+{
+    return m->lost;
+}
+
+void rt_graph_memory_lose(uint64_t address)
+{
+    rt_graph_lock();
+    struct rt_graph_memory *m = rt_graph_memory_find(address);
+    if (m) {
+        leave(m);
+        m->lost = true;
+        rt_graph_memory_set_live(m, false);
+    }
+    rt_graph_unlock();
 }
 
 struct rt_graph_memory *rt_graph_memory_find(CUdeviceptr address)

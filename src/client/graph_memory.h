@@ -34,6 +34,11 @@ void rt_graph_memory_use(struct rt_graph_memory *m, uint32_t number, uint64_t se
 bool rt_graph_memory_live(const struct rt_graph_memory *m);
 void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live);
 
+/* It has gone with its context: nodes may still name it. */
+bool rt_graph_memory_lost(const struct rt_graph_memory *m);
+
+/* Takes the lock. The context ends, and the caller gives the memory at this address back. */
+void rt_graph_memory_lose(uint64_t address);
 /* Takes the lock. The program frees an address, in the order of lane `number` after `seq` (0: at once).
  * CUDA_ERROR_NOT_FOUND: it is no graph's; CUDA_ERROR_INVALID_VALUE: it is not allocated. */
 int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq);

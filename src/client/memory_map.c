@@ -2,6 +2,7 @@
  * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some ten thousand
  * allocations is a few microseconds beside a round trip to the server; lookups are a binary search in dense memory.
  */
+#include "client/graph_memory.h"
 #include "client/memory.h"
 #include "client/pool_ipc.h"
 
@@ -163,6 +164,13 @@ static bool remove_any(const struct rt_context *c, struct rt_range *out)
     return found;
 }
 
+/* Graphs may outlive it. */
+static void lose_graph_memory(uint64_t address)
+{
+    rt_graph_memory_lose(address);
+    (void)rt_request_free(rt_session, address);
+}
+
 void rt_memory_destroy_all(struct rt_context *c)
 {
     struct rt_range r;
@@ -176,6 +184,8 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_ipc_forget(&r);
         else if (r.kind == RT_MEMORY_IMPORTED_BLOCK)
             rt_pool_forget_imported(r.base);
+        else if (r.kind == RT_MEMORY_GRAPH)
+            lose_graph_memory(r.base);
         else if (r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
         if (rt_memory_is_managed(&r))

@@ -1024,6 +1024,30 @@ static void memory_of_running(void)
     OK(cuMemFree(q));
 }
 
+/* Graphs belong to no context, but their memory does. What others get at its addresses is theirs. */
+static void memory_of_ended_context(void)
+{
+    CUcontext c;
+    CUgraph g;
+    CUdeviceptr p, later[8];
+    if (tap_genuine())
+        tap_skip("what a graph is without its context is not defined");
+    OK(cuCtxCreate(&c, NULL, 0, 0));
+    OK(cuGraphCreate(&g, 0));
+    CUgraphNode n = add_alloc(g, 1 << 20, &p);
+    (void)add_fill(g, &n, 1, p, 25, 4);
+    CUgraphExec e = make(g);
+    OK(cuCtxDestroy(c));
+    for (unsigned i = 0; i < COUNT(later); i++)
+        OK(cuMemAlloc(&later[i], 1 << 20));
+    IS(cuGraphLaunch(e, stream), CUDA_ERROR_INVALID_VALUE);
+    for (unsigned i = 0; i < COUNT(later); i++)
+        OK(cuMemFreeAsync(later[i], stream));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuStreamSynchronize(stream));
+}
+
 /* Made so that a launch frees what the last one left. */
 static void auto_free(void)
 {
@@ -1092,6 +1116,7 @@ int main(void)
         TEST(memory_again),
         TEST(freed_by_another_graph),
         TEST(memory_of_running),
+        TEST(memory_of_ended_context),
         TEST(auto_free),
     };
     CUcontext c;
