@@ -125,26 +125,45 @@ int rt_hostfunc_ready(void)
     return r;
 }
 
-/* Between rt_queue_begin() and rt_queue_end(). */
+/* Takes it back. False if the library's thread has it already. */
+static bool take_back(const struct call *call)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    gm_list_for_each_safe (c, &calls, struct call, link)
+        if (c == call) {
+            looked_at -= c->ready != NULL;
+            gm_list_remove(&c->link);
+            found = true;
+        }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* Between rt_queue_begin() and rt_queue_end(), so that the record's number is known before. The call is in the list
+ * before the gate can be reached: the library's thread would look for it and find nothing, and not be told again. */
 static int put(struct rt_stream *st, const struct call *wanted)
 {
     struct wire_rec_gate gate = { .head.op = WIRE_OP_GATE };
+    if (st->number >= TP_STREAMS)
+        return CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
     struct call *call = malloc(sizeof(*call));
     if (!call)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *call = *wanted;
-    int r = rt_queue_put(st, &gate.head, sizeof(gate), NULL, 0, &call->seq);
-    if (r) {
-        free(call);
-        return r;
-    }
     call->number = st->number;
+    call->seq = rt_lane_issued(rt_session, st->number) + 1;
     pthread_mutex_lock(&lock);
     gm_list_append(&calls, &call->link);
     looked_at += call->ready != NULL;
     pthread_cond_signal(&more);
     pthread_mutex_unlock(&lock);
-    return CUDA_SUCCESS;
+    int r = rt_queue_put(st, &gate.head, sizeof(gate), NULL, 0, NULL);
+    if (r && take_back(call)) {
+        free(call);
+        return r;
+    }
+    return CUDA_SUCCESS; /* or it is dropped with all the others after an error */
 }
 
 int rt_hostfunc_put(struct rt_stream *st, CUhostFn fn, void *arg)

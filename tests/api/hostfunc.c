@@ -95,13 +95,43 @@ static void between_device_work(void)
     OK(cuMemFreeHost(h));
 }
 
+static void CUDA_CB set_word(void *arg)
+{
+    atomic_store((_Atomic uint32_t *)arg, 1);
+}
+
+/* A stream stands before its host function until that of another stream has run: the later one is not overlooked. */
+static void of_two_streams(void)
+{
+    CUstream a, b;
+    CUdeviceptr p;
+    void *word;
+    steps = 0;
+    if (!tap_computes())
+        tap_skip("kernels do not run here");
+    CUfunction await = tap_function("await");
+    OK(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+    OK(cuMemHostAlloc(&word, 4, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer(&p, word, 0));
+    void *params[] = { &p };
+    for (uintptr_t i = 0; i < 5000; i++) {
+        atomic_store((_Atomic uint32_t *)word, 0);
+        OK(cuLaunchKernel(await, 1, 1, 1, 1, 1, 1, 0, b, params, NULL));
+        OK(cuLaunchHostFunc(b, step, (void *)i));
+        OK(cuLaunchHostFunc(a, set_word, word));
+        OK(cuStreamSynchronize(b));
+    }
+    EQ(steps, 5000);
+    OK(cuStreamDestroy(a));
+    OK(cuStreamDestroy(b));
+    OK(cuMemFreeHost(word));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(in_order),
-        TEST(callbacks),
-        TEST(not_permitted),
-        TEST(between_device_work),
+        TEST(in_order), TEST(callbacks), TEST(not_permitted), TEST(between_device_work), TEST(of_two_streams),
     };
     return tap_main(tests, COUNT(tests));
 }
