@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ops->memory_map(client, WINDOW_BASE + WINDOW_SIZE / 2, 1 << 20) != 0)
         abort();
     for (uint32_t s = 0; s < STREAMS; s++)
-        if (ops->queue_create(client, 0, s, 0, &queues[s]) != 0)
+        if (ops->queue_create(client, 0, s, 0, 0, &queues[s]) != 0)
             abort();
     while (size >= 2) {
         uint64_t a[9] = { 0 };

@@ -43,7 +43,7 @@ static void run(struct dev_client *c, struct dev_module *m)
     struct dev_queue *q;
     for (size_t i = 0; i < GM_ARRAY_LEN(params); i++)
         params[i] = WINDOW_BASE + 4096 * (i % 16);
-    if (gmux_device.queue_create(c, 0, 0, 0, &q) != 0)
+    if (gmux_device.queue_create(c, 0, 0, 0, 0, &q) != 0)
         abort();
     uint64_t seq = 0;
     for (uint32_t k = 0; k < m->kernel_count && k < 8; k++) {

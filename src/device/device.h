@@ -180,7 +180,9 @@ struct dev_ops {
     void (*module_unload)(struct dev_module *m);
 
     /* --- queues --- */
-    int (*queue_create)(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
+    /* `done`: the stream's last operation so far, which is done; session memory does not say so reliably. */
+    int (*queue_create)(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
+                        struct dev_queue **out);
     /* The stream's number is another stream's from now on, before it could be destroyed. May be NULL. */
     void (*queue_reuse)(struct dev_queue *q);
     /* Everything in it is done (the client retires a stream with a record at its end); what is not, is

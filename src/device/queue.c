@@ -262,7 +262,7 @@ void dev_work_finish(struct dev_work *w, struct dev_op *op)
 /* --- queues
  * ---------------------------------------------------------------------------------------------------- */
 
-int dev_queue_open(struct dev_work *w, uint32_t stream, int priority, struct dev_queue **out)
+int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out)
 {
     if (stream >= w->session->streams_count)
         return GM_CUDA_INVALID_VALUE;
@@ -273,7 +273,7 @@ int dev_queue_open(struct dev_work *w, uint32_t stream, int priority, struct dev
     q->stream = stream;
     q->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
     q->slot = &w->session->streams[stream];
-    q->completed = atomic_load_explicit(&q->slot->completed.value, memory_order_relaxed);
+    q->completed = done;
     gm_list_init(&q->ops);
     gm_list_init(&q->runnable);
     pthread_mutex_lock(&w->lock);

@@ -127,7 +127,7 @@ void dev_work_stop(struct dev_work *w);
 void dev_work_finish(struct dev_work *w, struct dev_op *op);
 
 /* The queue part of struct dev_ops, except launches. */
-int dev_queue_open(struct dev_work *w, uint32_t stream, int priority, struct dev_queue **out);
+int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out);
 void dev_queue_close(struct dev_queue *q);
 /* `op` with all but link, queue, seq filled, allocated with malloc() or by the back end; taken over. */
 int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op);

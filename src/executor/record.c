@@ -57,7 +57,7 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
             return GM_CUDA_INVALID_DEVICE;
         s->device = device;
     }
-    return c->engine->ops->queue_create(c->dev, s->device, number, priority, &s->queue);
+    return c->engine->ops->queue_create(c->dev, s->device, number, s->last, priority, &s->queue);
 }
 
 /* What the client found under an earlier executor is found again, in the same order; modules_lock is held. What fails is

@@ -251,7 +251,8 @@ void cuda_queue_reuse(struct dev_queue *q)
     q->wanted = q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
 }
 
-int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out)
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
+                      struct dev_queue **out)
 {
     struct dev_queue *q = calloc(1, sizeof(*q));
     if (!q)
@@ -260,9 +261,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, in
     q->gpu = &c->dev->gpus[device];
     q->number = stream;
     q->slot = &c->session->streams[stream];
-    q->last = q->marked = q->seen = q->accepted =
-        atomic_load_explicit(&q->slot->completed.value, memory_order_relaxed);
-    q->shown = q->last;
+    q->last = q->marked = q->seen = q->accepted = q->shown = done;
     gm_list_init(&q->printed);
     gm_list_init(&q->dirty);
     gm_list_init(&q->active);

@@ -373,7 +373,8 @@ int cuda_call(struct dev_client *c, const struct dev_call *call);
 /* --- queue.c */
 /* Looks in session memory where the program wants the stream to be. */
 void cuda_queue_reuse(struct dev_queue *q);
-int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority, struct dev_queue **out);
+int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
+                      struct dev_queue **out);
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */
 void cuda_queue_drop(struct dev_queue *q);

@@ -159,10 +159,10 @@ static int null_module_place(struct dev_module *m, uint64_t globals_address, boo
     return GM_CUDA_SUCCESS; /* fresh memory is zero, and no kernel reads it */
 }
 
-static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority,
+static int null_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                              struct dev_queue **out)
 {
-    return dev_queue_open(&c->work, stream, priority, out);
+    return dev_queue_open(&c->work, stream, done, priority, out);
 }
 
 static int null_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)

@@ -155,10 +155,10 @@ static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
 
 /* --- queues ---------------------------------------------------------------------------------------------------- */
 
-static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, int priority,
+static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                              struct dev_queue **out)
 {
-    return dev_queue_open(&c->work, stream, priority, out);
+    return dev_queue_open(&c->work, stream, done, priority, out);
 }
 
 const struct dev_ops gmux_device = {

@@ -23,8 +23,8 @@ static void begin(void)
     c = fake_client(d, 132, 0);
     seq = 0;
     next = printed = 1;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, &q), 0);
-    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, &other), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
 }
 
 static void end(void)
@@ -196,7 +196,7 @@ Test(chain, not_every_queue_has_graphs, .init = begin, .fini = end)
 {
     struct dev_queue *all[40];
     for (uint32_t i = 0; i < 40; i++) {
-        cr_assert_eq(cuda_queue_create(c, 0, 3 + i, 0, &all[i]), 0);
+        cr_assert_eq(cuda_queue_create(c, 0, 3 + i, 0, 0, &all[i]), 0);
         for (uint64_t n = 1; n <= 320; n++)
             fake_launch_one_of_many(all[i], n, next++);
         cuda_flush(c);

@@ -21,7 +21,7 @@ static struct dev_client *client(struct dev *d)
 static struct dev_queue *queue(struct dev_client *c, uint32_t device, uint32_t number)
 {
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, device, number, 0, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, device, number, 0, 0, &q), 0);
     return q;
 }
 

@@ -307,7 +307,7 @@ static void change_place(struct model_client *c)
 
 static void create(struct model_queue *m)
 {
-    cr_assert_eq(cuda_queue_create(m->client->c, m->device, 1 + m->who % EACH, -(int)any(3), &m->q), 0);
+    cr_assert_eq(cuda_queue_create(m->client->c, m->device, 1 + m->who % EACH, m->seq, -(int)any(3), &m->q), 0);
 }
 
 /* The executor gives up a stream that the program has done with, or takes its number for another one. */

@@ -8,7 +8,7 @@ TestSuite(places, .timeout = 20);
 static struct dev_queue *queue(struct dev_client *c, uint32_t number, int priority)
 {
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, number, priority, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, number, 0, priority, &q), 0);
     cuda_stream_place(q); /* as something for the GPU does */
     return q;
 }
@@ -61,7 +61,7 @@ Test(places, what_is_never_for_the_gpu_needs_no_stream)
     struct dev *d = fake_device();
     struct dev_client *c = fake_client(d, 132, 0);
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
     cr_assert_eq(cuda_mark(q, 1), 0);
     cr_assert_eq(atomic_load(&q->slot->completed.value), 1, "at once");
     cr_assert_null(q->stream);

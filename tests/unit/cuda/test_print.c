@@ -14,7 +14,7 @@ static struct dev *d;
 static struct dev_queue *queue(struct dev_client *c)
 {
     struct dev_queue *q;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
     cuda_stream_place(q); /* as something for the GPU does */
     return q;
 }

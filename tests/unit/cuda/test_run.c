@@ -18,7 +18,7 @@ static void begin(void)
     d = fake_device();
     c = fake_client(d, 132, 0);
     seq = 0;
-    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, &q), 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
 }
 
 static void end(void)

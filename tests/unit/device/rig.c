@@ -53,7 +53,7 @@ struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int pr
     cr_assert_eq(r->ops->client_create(r->dev, &config, &client), 0);
     c->client = client;
     for (int q = 0; q < queues; q++)
-        cr_assert_eq(r->ops->queue_create(c->client, 0, (uint32_t)q, 0, &c->queue[q]), 0);
+        cr_assert_eq(r->ops->queue_create(c->client, 0, (uint32_t)q, 0, 0, &c->queue[q]), 0);
     if (mapped)
         cr_assert_eq(r->ops->memory_map(c->client, c->base, mapped), 0);
     return c;

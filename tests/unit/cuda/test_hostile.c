@@ -1,0 +1,32 @@
+/* A client writes what it likes into its session: the device's own books stay right. */
+#include <criterion/criterion.h>
+
+#include "fake.h"
+
+TestSuite(hostile, .timeout = 20);
+
+static struct dev *d;
+static struct dev_client *c;
+static struct dev_queue *q;
+
+static void begin(void)
+{
+    d = fake_device();
+    c = fake_client(d, 132, 0);
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+}
+
+/* Streams are given up when the device says that it has nothing of the client's. */
+Test(hostile, what_is_held_back_stays_on_the_books, .init = begin)
+{
+    struct dev_queue *other;
+    cr_assert_eq(cuda_gate(q, 1), 0);
+    for (uint64_t seq = 2; seq <= 10; seq++)
+        cr_assert_eq(cuda_mark(q, seq), 0);
+    cr_assert_eq(cuda_backlog(c), 10);
+    atomic_store(&c->session->streams[2].completed.value, 11);
+    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
+    cr_assert_eq(cuda_mark(other, 1), 0);
+    cr_assert_eq(cuda_backlog(c), 10);
+    fake_client_end(c);
+}
