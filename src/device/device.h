@@ -185,6 +185,8 @@ struct dev_ops {
                         struct dev_queue **out);
     /* The stream's number is another stream's from now on, before it could be destroyed. May be NULL. */
     void (*queue_reuse)(struct dev_queue *q);
+    /* Everything in it is done, and the client had no part in saying so. NULL: `backlog` says it reliably. */
+    bool (*queue_is_done)(struct dev_queue *q);
     /* Everything in it is done (the client retires a stream with a record at its end); what is not, is
      * dropped. */
     void (*queue_destroy)(struct dev_queue *q);

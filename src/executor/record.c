@@ -202,8 +202,8 @@ static int take_mark(void *arg, const struct wire_rec_mark *r)
     return t->client->engine->ops->mark(t->stream->queue, t->seq);
 }
 
-/* Completes like a mark. The queue goes later, when the device holds nothing of this client: the shared word that says
- * "this stream is done" is the client's to forge, the device's own count is not. */
+/* Completes like a mark. The queue goes later, when the device holds nothing of this client and says of the queue itself that
+ * it is done: the shared word that says so is the client's to forge. */
 static int take_retire(void *arg, const struct wire_rec_retire *r)
 {
     struct take *t = arg;
@@ -402,6 +402,7 @@ void exe_record_open_gates(struct exe_client *c)
 
 void exe_record_reap(struct exe_client *c)
 {
+    const struct dev_ops *ops = c->engine->ops;
     for (uint32_t i = 0; c->retired && i < c->session.streams_count; i++) {
         struct exe_stream *chunk = c->chunks[i / EXE_STREAMS_PER_CHUNK];
         if (!chunk) {
@@ -409,9 +410,9 @@ void exe_record_reap(struct exe_client *c)
             continue;
         }
         struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
-        if (!s->retired)
+        if (!s->retired || (ops->queue_is_done && !ops->queue_is_done(s->queue)))
             continue;
-        c->engine->ops->queue_destroy(s->queue);
+        ops->queue_destroy(s->queue);
         s->queue = NULL;
         s->retired = false;
         c->gates -= s->gate != 0;

@@ -251,6 +251,7 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .module_unload = cuda_module_unload,
     .queue_create = cuda_queue_create,
     .queue_reuse = cuda_queue_reuse,
+    .queue_is_done = cuda_queue_is_done,
     .queue_destroy = cuda_queue_destroy,
     .launch = cuda_launch,
     .copy = cuda_copy,

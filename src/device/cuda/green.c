@@ -289,15 +289,14 @@ void cuda_stream_place(struct dev_queue *q)
         create_stream(q);
 }
 
-/* The driver's word, not the completion word: that one is the client's to forge. */
-static bool is_done(const struct dev_queue *q, CUstream stream)
+bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
 {
     return q->client->dev->api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
 }
 
 static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
 {
-    p->unsure |= !is_done(q, stream);
+    p->unsure |= !cuda_stream_is_done(q, stream);
     p->streams--;
     (void)q->client->dev->api.cuStreamDestroy_v2(stream);
 }
@@ -307,7 +306,7 @@ void cuda_stream_settle(struct dev_queue *q)
     if (!q->before)
         return;
     cuda_enter(q->gpu);
-    if (!is_done(q, q->before))
+    if (!cuda_stream_is_done(q, q->before))
         return;
     leave(q, q->before, q->place_before);
     q->before = NULL;

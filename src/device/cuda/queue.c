@@ -275,6 +275,14 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     return GM_CUDA_SUCCESS;
 }
 
+bool cuda_queue_is_done(struct dev_queue *q)
+{
+    if (q->gate || !gm_list_empty(&q->held) || !gm_list_empty(&q->chained))
+        return false;
+    cuda_enter(q->gpu);
+    return !q->stream || cuda_stream_is_done(q, q->stream);
+}
+
 void cuda_queue_destroy(struct dev_queue *q)
 {
     if (!q)

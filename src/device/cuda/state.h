@@ -316,6 +316,8 @@ CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out);
 /* Gives up the stream that was left, if it is done. */
 void cuda_stream_settle(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
+/* The driver's word, not the completion word: that one is the client's to forge. */
+bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream);
 
 /* --- part.c: the client's thread */
 /* The queue is in none any more. places_lock is held. */
@@ -375,6 +377,7 @@ int cuda_call(struct dev_client *c, const struct dev_call *call);
 void cuda_queue_reuse(struct dev_queue *q);
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                       struct dev_queue **out);
+bool cuda_queue_is_done(struct dev_queue *q);
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */
 void cuda_queue_drop(struct dev_queue *q);

@@ -1,5 +1,6 @@
 /* A client writes what it likes into its session: the device's own books stay right. */
 #include <criterion/criterion.h>
+#include <sched.h>
 
 #include "fake.h"
 
@@ -28,5 +29,21 @@ Test(hostile, what_is_held_back_stays_on_the_books, .init = begin)
     cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
     cr_assert_eq(cuda_mark(other, 1), 0);
     cr_assert_eq(cuda_backlog(c), 10);
+    fake_client_end(c);
+}
+
+/* .. or what it counts by the completion word says so, and the queue itself: what still runs may not be forgotten. */
+Test(hostile, a_stream_is_not_done_before_its_work_is, .init = begin)
+{
+    fake_launch(q, 1, 7);
+    fake_hold(q->stream, true);
+    fake_launch(q, 2, 7);
+    cuda_flush(c);
+    atomic_store(&q->slot->completed.value, 2);
+    while (cuda_backlog(c))
+        sched_yield();
+    cr_assert_not(cuda_queue_is_done(q));
+    fake_hold(q->stream, false);
+    cr_assert(cuda_queue_is_done(q));
     fake_client_end(c);
 }
