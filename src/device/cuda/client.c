@@ -370,6 +370,7 @@ void cuda_client_stop(struct dev_client *c)
         drain(c, q, deadline);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
+    cuda_output_stop(c);
 }
 
 void cuda_client_destroy(struct dev_client *c)

@@ -277,14 +277,28 @@ void cuda_output_join(struct dev_client *c)
     pthread_mutex_unlock(&c->dev->lock);
 }
 
+/* dev->lock held. */
+static void give_up_turns(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    c->print_waits = false;
+    if (!d->author || d->author == c) /* others may wait for it to take its turn */
+        end_turn(d);
+}
+
+void cuda_output_stop(struct dev_client *c)
+{
+    pthread_mutex_lock(&c->dev->lock);
+    give_up_turns(c);
+    pthread_mutex_unlock(&c->dev->lock);
+}
+
 void cuda_output_leave(struct dev_client *c)
 {
     struct dev *d = c->dev;
     pthread_mutex_lock(&d->lock);
     gm_list_remove(&c->link);
-    c->print_waits = false;
-    if (!d->author || d->author == c) /* others may wait for it to take its turn */
-        end_turn(d);
+    give_up_turns(c);
     if (d->author_before == c)
         d->author_before = NULL;
     pthread_mutex_unlock(&d->lock);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/cuda/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
@@ -816,4 +817,25 @@ void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t
 
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
 {
+}
+
+void cuda_arrays_init(struct dev_client *c)
+{
+}
+
+void cuda_arrays_finish(struct dev_client *c)
+{
+}
+
+void cuda_link_finish(struct dev_client *c)
+{
+}
+
+void cuda_module_unload(struct dev_module *m)
+{
+}
+
+CUresult cuda_gpu_open(struct cuda_gpu *g)
+{
+    return CUDA_SUCCESS;
 }

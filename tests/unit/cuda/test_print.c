@@ -120,6 +120,26 @@ Test(print, a_program_that_leaves_takes_its_turn_along, .init = begin)
     fake_client_end(b);
 }
 
+/* .. and one that has an error, but does not leave, takes none any more. */
+Test(print, a_program_that_is_stopped_does_not_wait_for_its_turn, .init = begin)
+{
+    struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
+    struct dev_queue *qa = queue(a), *qb = queue(b);
+    fake_hold(qa->stream, true);
+    fake_print(qa, 1, 11);
+    cuda_flush(a);
+    fake_print(qb, 1, 22);
+    cuda_client_stop(b);
+    fake_hold(qa->stream, false);
+    wait_for(qa, 1);
+    fake_print(qa, 2, 12);
+    cuda_flush(a);
+    wait_for(qa, 2);
+    cr_assert_str_eq(texts(a), "11\n12\n");
+    fake_client_end(a);
+    fake_client_end(b);
+}
+
 Test(print, an_endless_kernel_does_not_keep_the_turn, .init = begin)
 {
     struct dev_client *a = fake_client(d, 132, 0), *b = fake_client(d, 132, 0);
