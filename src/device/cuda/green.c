@@ -256,9 +256,9 @@ static void move_stream(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
     CUstream next = NULL;
-    cuda_stream_settle(q);
+    cuda_stream_settle(q); /* which may destroy what was the client's place until now */
+    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
     if (q->before || q->refused == p) /* one move at a time; what failed once is not tried with every operation */
         return;
     CUresult r = make_stream(q, p, &next);

@@ -60,6 +60,7 @@ struct CUgraph_st {
 
 static unsigned graphs, graph_launches;
 static bool graphs_refused;
+static void (*asked)(CUstream);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
@@ -152,6 +153,8 @@ static bool is_idle(CUstream s)
 static CUresult query(CUstream s)
 {
     cr_assert_not(s->gone);
+    if (asked)
+        asked(s);
     return is_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -728,6 +731,11 @@ unsigned fake_happened(const uint32_t **out)
     pthread_mutex_unlock(&lock);
     *out = taken;
     return count;
+}
+
+void fake_when_asked(void (*f)(CUstream s))
+{
+    asked = f;
 }
 
 void fake_let_go(void)

@@ -51,6 +51,8 @@ void fake_refuse_graphs(bool refuse);
 const char *fake_printed(void);
 /* The numbers of kernels and copies that have happened since the last call, in order. */
 unsigned fake_happened(const uint32_t **out);
+/* Called whenever the driver is asked whether a stream is done. */
+void fake_when_asked(void (*f)(CUstream s));
 /* Nothing stands still any more. */
 void fake_let_go(void);
 /* All clients have ended, and everything has happened: frees what is left of them. */

@@ -122,6 +122,39 @@ Test(places, a_stream_moves_behind_what_it_has)
     fake_client_end(c);
 }
 
+static struct dev_client *shared;
+static CUstream left;
+
+static void change_share(CUstream s)
+{
+    if (s == left)
+        cr_assert_eq(cuda_place_set(shared, &shared->dev->gpus[0], 120, 0), CUDA_SUCCESS);
+}
+
+/* The main thread gives a new share while the client's thread tidies up before it moves a stream. */
+Test(places, a_stream_does_not_move_where_its_client_was)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = shared = fake_client(d, 40, 0);
+    struct dev_queue *q = queue(c, 1, 0);
+    left = q->stream;
+    fake_hold(left, true);
+    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 16, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuda_stamp(q, 2, 0), 0);
+    cr_assert_eq(q->before, left);
+    cr_assert_eq(cuda_place_set(c, &d->gpus[0], 80, 0), CUDA_SUCCESS);
+    fake_hold(left, false);
+    fake_when_asked(change_share);
+    cr_assert_eq(cuda_stamp(q, 3, 0), 0);
+    fake_when_asked(NULL);
+    cuda_flush(c);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(q->stream)), 15);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    fake_client_end(c);
+    cr_assert_eq(fake_greens(), 0);
+}
+
 /* --- parts ------------------------------------------------------------------------------------------------------------ */
 
 #define REST (1ull << 63) /* in the second word of groups */
