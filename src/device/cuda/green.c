@@ -259,7 +259,8 @@ static void move_stream(struct dev_queue *q)
     CUstream next = NULL;
     cuda_stream_settle(q); /* which may destroy what was the client's place until now */
     struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
-    if (q->before || q->refused == p) /* one move at a time; what failed once is not tried with every operation */
+    /* One move at a time; and what failed once is not tried with every operation. */
+    if (q->before || q->refused == p->number)
         return;
     CUresult r = make_stream(q, p, &next);
     if (r == CUDA_SUCCESS)
@@ -268,7 +269,7 @@ static void move_stream(struct dev_queue *q)
         gm_error(&topic, "a stream stays where it is, its client's new limits do not hold for it: error %d", (int)r);
         if (next)
             (void)d->api.cuStreamDestroy_v2(next);
-        q->refused = p;
+        q->refused = p->number;
         return;
     }
     q->before = q->stream;

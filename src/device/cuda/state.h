@@ -216,18 +216,18 @@ struct dev_queue {
     struct cuda_place *place;
     CUstream before; /* the one that was left for this one, until its work is done; NULL: none */
     struct cuda_place *place_before;
-    uint32_t wanted;                  /* the part of its client's place where it is to be; 0: all of it */
-    uint32_t part_wanted;             /* the same, the last time that one was looked for .. */
-    uint64_t part_of;                 /* .. in this place .. */
-    struct cuda_place *part;          /* .. and what that came to; NULL: nothing, it is where all is */
-    const struct cuda_place *refused; /* there was no stream to be had there */
-    struct cuda_detour *detours;      /* far.c: by GPU; NULL: none yet */
-    CUevent event;                    /* for others to wait for; made when first needed */
-    uint64_t event_seq;               /* everything up to here is before the event */
-    struct gm_list held;              /* operations behind a gate, or behind something held elsewhere */
-    struct gm_list holding;           /* client->holding, or alone */
-    struct gm_list chained;           /* client->chained, or alone */
-    struct cuda_chain *chain;         /* made when first needed */
+    uint32_t wanted;             /* the part of its client's place where it is to be; 0: all of it */
+    uint32_t part_wanted;        /* the same, the last time that one was looked for .. */
+    uint64_t part_of;            /* .. in this place .. */
+    struct cuda_place *part;     /* .. and what that came to; NULL: nothing, it is where all is */
+    uint64_t refused;            /* number of the place where there was no stream to be had */
+    struct cuda_detour *detours; /* far.c: by GPU; NULL: none yet */
+    CUevent event;               /* for others to wait for; made when first needed */
+    uint64_t event_seq;          /* everything up to here is before the event */
+    struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */
+    struct gm_list holding;      /* client->holding, or alone */
+    struct gm_list chained;      /* client->chained, or alone */
+    struct cuda_chain *chain;    /* made when first needed */
     uint64_t accepted;
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
