@@ -248,6 +248,14 @@ void cuda_chain_drop(struct dev_queue *q)
         empty(q);
 }
 
+void cuda_chains_leave(struct dev_client *c, uint64_t place)
+{
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        for (uint32_t i = 0; q->chain && i < GRAPH_KINDS; i++)
+            if (q->chain->graphs[i].exec && q->chain->graphs[i].place == place)
+                drop_graph(q, &q->chain->graphs[i]);
+}
+
 void cuda_chain_destroy(struct dev_queue *q)
 {
     if (!q->chain)

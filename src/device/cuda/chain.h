@@ -16,6 +16,8 @@ void cuda_chain_hand_over(struct dev_queue *q);
 void cuda_chains_hand_over(struct dev_client *c);
 /* Forgets what is in the row. */
 void cuda_chain_drop(struct dev_queue *q);
+/* Forgets the client's graphs that were made in the place with this number, which goes. */
+void cuda_chains_leave(struct dev_client *c, uint64_t place);
 void cuda_chain_destroy(struct dev_queue *q);
 
 #endif

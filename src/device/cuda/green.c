@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "device/cuda/state.h"
+#include "device/cuda/chain.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -172,9 +172,12 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     return CUDA_SUCCESS;
 }
 
+/* Graphs name the green context; they go first. */
 static void place_destroy(struct dev_client *c, struct cuda_place *p)
 {
     gm_list_remove(&p->link);
+    cuda_runs_leave(c, p->number);
+    cuda_chains_leave(c, p->number);
     if (p->green)
         (void)c->dev->api.cuGreenCtxDestroy(p->green);
     give_groups(p);

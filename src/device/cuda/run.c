@@ -63,6 +63,13 @@ void cuda_runs_finish(struct dev_client *c)
     free(c->runs.seen);
 }
 
+void cuda_runs_leave(struct dev_client *c, uint64_t place)
+{
+    gm_list_for_each_safe (run, &c->runs.list, struct cuda_run, link)
+        if (run->place == place)
+            forget(c, run);
+}
+
 static bool is_stale(const struct dev_client *c, const struct cuda_run *run)
 {
     return run->modules != atomic_load_explicit(&c->runs.modules, memory_order_acquire) ||

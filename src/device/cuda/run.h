@@ -25,6 +25,8 @@ struct cuda_runs {
 void cuda_runs_init(struct cuda_runs *r);
 /* Forgets them all. Nothing of the client runs. */
 void cuda_runs_finish(struct dev_client *c);
+/* Forgets those that were learnt in the place with this number, which goes. */
+void cuda_runs_leave(struct dev_client *c, uint64_t place);
 
 /* device.h: run_begin, run_end. */
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run);

@@ -58,6 +58,7 @@ struct CUgraph_st {
     uint32_t count;
 };
 
+static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
 static bool graphs_refused;
 static void (*asked)(CUstream);
@@ -219,11 +220,17 @@ static CUresult end_capture(CUstream s, CUgraph *out)
     return CUDA_SUCCESS;
 }
 
+static const struct green *graph_green(const struct CUgraph_st *g)
+{
+    return g->stream ? g->stream->green : g->green;
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
     *out = (CUgraphExec)(void *)calloc(1, sizeof(*g));
     *(struct CUgraph_st *)(void *)*out = *g;
-    graphs++;
+    cr_assert_lt(graphs, GM_ARRAY_LEN(executable));
+    executable[graphs++] = (void *)*out;
     return CUDA_SUCCESS;
 }
 
@@ -235,7 +242,10 @@ static CUresult graph_destroy(CUgraph g)
 
 static CUresult exec_destroy(CUgraphExec e)
 {
-    graphs--;
+    unsigned i = 0;
+    while (executable[i] != (void *)e)
+        cr_assert_lt(++i, graphs);
+    executable[i] = executable[--graphs];
     free((void *)e);
     return CUDA_SUCCESS;
 }
@@ -249,7 +259,7 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
     const struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
     graph_launches++;
-    cr_assert_eq(g->stream ? g->stream->green : g->green, s->green);
+    cr_assert_eq(graph_green(g), s->green);
     for (unsigned i = 0; g->stream && i < g->stream->count; i++) {
         is_there(g->stream->actions[i].library);
         act(s, g->stream->actions[i]);
@@ -496,6 +506,8 @@ static CUresult green_destroy(CUgreenCtx g)
 {
     for (unsigned i = 0; i < streams_count; i++)
         cr_assert(streams[i]->green != (struct green *)(void *)g || is_idle(streams[i]), "work still runs there");
+    for (unsigned i = 0; i < graphs; i++)
+        cr_assert_neq(graph_green(executable[i]), (void *)g, "a graph's context goes before the graph");
     ((struct green *)(void *)g)->gone = true;
     greens--;
     return CUDA_SUCCESS;
