@@ -136,6 +136,7 @@ static CUresult end_detour(struct dev_queue *q, struct cuda_gpu *to)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_detour *d = &q->detours[to->index];
+    cuda_enter(to);
     CUresult r = api->cuEventRecord(d->back, d->stream);
     cuda_enter(q->gpu);
     return r == CUDA_SUCCESS ? api->cuStreamWaitEvent(q->stream, d->back, CU_EVENT_WAIT_DEFAULT) : r;
@@ -149,9 +150,13 @@ CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
     return q->learning ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
 }
 
+/* What failed may have begun: the queue waits for that, too. */
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 {
-    return GM_LIKELY(to == q->gpu) || r != CUDA_SUCCESS ? r : end_detour(q, to);
+    if (GM_LIKELY(to == q->gpu) || q->learning || !q->detours || !q->detours[to->index].back)
+        return r;
+    CUresult end = end_detour(q, to);
+    return r != CUDA_SUCCESS ? r : end;
 }
 
 /* What is in them, the queue's stream has waited for. */

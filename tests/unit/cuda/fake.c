@@ -1,6 +1,7 @@
 #include "fake.h"
 
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,8 @@ static CUstream streams[512];
 static unsigned streams_count, greens;
 static __thread const struct cuda_gpu *entered;
 static struct fake_copy copies[16];
-static unsigned copies_count;
+static unsigned copies_count, copies_allowed = UINT_MAX, faults;
+static bool faults_expected;
 static char printed[1 << 16]; /* not flushed */
 static uint32_t happened[1 << 16];
 static unsigned happened_count;
@@ -313,6 +315,9 @@ static CUresult set_kernel(CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NO
 
 static CUresult copied(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s, bool peers)
 {
+    if (copies_allowed == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    copies_allowed -= copies_allowed != UINT_MAX;
     if (copies_count < GM_ARRAY_LEN(copies))
         copies[copies_count++] = (struct fake_copy) { dst, src, size, s, entered, peers };
     return act(s, (struct action) { .what = COPY, .value = (dst - FAKE_WINDOW) % FAKE_GPU_BYTES });
@@ -522,7 +527,8 @@ static CUresult green_resource(CUgreenCtx g, CUdevResource *r, CUdevResourceType
 
 static void fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
 {
-    cr_assert_fail("a client failed: %d, %s", result, text);
+    cr_assert(faults_expected, "a client failed: %d, %s", result, text);
+    faults++;
 }
 
 struct dev *fake_devices(uint32_t count)
@@ -802,6 +808,17 @@ unsigned fake_copies(const struct fake_copy **out)
     return copies_count;
 }
 
+void fake_refuse_copies(unsigned after)
+{
+    copies_allowed = after;
+    faults_expected = true;
+}
+
+unsigned fake_faults(void)
+{
+    return faults;
+}
+
 bool cuda_is_fatal(CUresult r)
 {
     return false;
@@ -809,8 +826,9 @@ bool cuda_is_fatal(CUresult r)
 
 bool cuda_check(struct dev_client *c, CUresult r, const char *what)
 {
-    cr_assert_eq(r, CUDA_SUCCESS, "%s", what);
-    return true;
+    if (r != CUDA_SUCCESS)
+        fault(NULL, c, (int)r, 0, what);
+    return r == CUDA_SUCCESS;
 }
 
 void cuda_die(struct dev *d, CUresult r)

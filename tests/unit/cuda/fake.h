@@ -35,6 +35,9 @@ struct dev *fake_device(void);
 struct dev *fake_devices(uint32_t count);
 /* How many copies there have been. */
 unsigned fake_copies(const struct fake_copy **out);
+/* So many more are taken; then clients have errors, and these are counted. */
+void fake_refuse_copies(unsigned after);
+unsigned fake_faults(void);
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
 void fake_client_end(struct dev_client *c);
 /* Work of these streams stands still, or goes on. */

@@ -130,3 +130,26 @@ Test(far, the_first_operation_of_a_queue_may_be_a_wait)
     cr_assert_eq(atomic_load(&a->slot->completed.value), 2);
     fake_client_end(c);
 }
+
+/* A client that has an error is gone when its queues are done: what a copy has begun elsewhere is part of that. */
+Test(far, a_detour_ends_where_it_fails)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const struct fake_copy *copies;
+    copy(q, 1, there, there + MIB);
+    cr_assert_eq(fake_copies(&copies), 1);
+    fake_hold(copies[0].stream, true);
+    fake_refuse_copies(1);
+    const struct wire_rec_copy r = {
+        .dst = there, .src = there + MIB, .width = 64, .height = 1, .depth = 2, .dst_slice = 64, .src_slice = 64
+    };
+    cr_assert_eq(cuda_copy(q, 2, &r), 0);
+    cr_assert_eq(fake_copies(&copies), 2);
+    cr_assert_eq(fake_faults(), 1);
+    cr_assert_not(cuda_queue_is_done(q));
+    fake_hold(copies[0].stream, false);
+    cr_assert(cuda_queue_is_done(q));
+    fake_client_end(c);
+}
