@@ -1,7 +1,10 @@
 /*
  * A circle of slots. To the device: a slot is filled, its record written, and the next slot is filled while the device
  * copies. From the device: records for all slots are written first, and each slot is emptied when its copy is done.
- * One copy at a time; a second thread waits.
+ *
+ * There are several circles, because a copy that waits for its stream must not hold up those of other threads and streams: what the
+ * stream waits for may be one of them. A circle is one copy's at a time, and goes on to one of another stream only when what is in it
+ * is done. The second is made when somebody would have to wait for the first.
  */
 #include "client/staging.h"
 
@@ -14,6 +17,7 @@
  * nearly twice as long (docs/measurements.md). */
 #define SLOT_BYTES (512u << 10)
 #define SLOTS      4u
+#define CIRCLES    16u
 /* From here on it pays to write past the cache. */
 #define PAST_CACHE_BYTES (16u << 10)
 
@@ -32,15 +36,93 @@ struct slot {
     struct piece piece; /* to be copied out when that is done; width 0: nothing */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t memory; /* lock; 0: not allocated yet */
-static struct slot slots[SLOTS];
-static unsigned next_slot;
+/* Whose copy has it, or the lock. */
+struct circle {
+    bool busy;       /* lock */
+    uint64_t memory; /* 0: not allocated yet */
+    struct slot slots[SLOTS];
+    unsigned next; /* slot */
+};
 
-static void *slot_bytes(const struct slot *s)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER; /* a circle is not busy any more */
+static struct circle circles[CIRCLES];
+static unsigned circles_count = CIRCLES; /* lock; fewer where there was no memory for more */
+
+static void *slot_bytes(const struct circle *c, const struct slot *s)
 {
-    return (void *)(uintptr_t)(memory + (uint64_t)(s - slots) * SLOT_BYTES);
+    return (void *)(uintptr_t)(c->memory + (uint64_t)(s - c->slots) * SLOT_BYTES);
 }
+
+/* --- circles ------------------------------------------------------------------------------------------------------ */
+
+/* Nothing in it waits for another stream than `number`. */
+static bool is_open(const struct circle *c, uint32_t number)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        const struct slot *s = &c->slots[i];
+        if (s->seq && s->number != number && !rt_lane_done(rt_session, s->number, s->seq))
+            return false;
+    }
+    return true;
+}
+
+/* One for a copy in the stream; lock held. NULL: all are busy. If there are no more, one that others' copies must leave first. */
+static struct circle *choose(uint32_t number)
+{
+    struct circle *spare = NULL;
+    for (unsigned i = 0; i < circles_count; i++) {
+        struct circle *c = &circles[i];
+        if (!c->busy && is_open(c, number))
+            return c;
+        if (!c->busy && !spare)
+            spare = c;
+    }
+    return spare;
+}
+
+static void circle_give(struct circle *c)
+{
+    pthread_mutex_lock(&lock);
+    c->busy = false;
+    pthread_cond_broadcast(&freed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Its memory, if it has none yet. Where there is none, the ones before it have to do. CUresult. */
+static int circle_open(struct circle *c)
+{
+    if (c->memory)
+        return CUDA_SUCCESS;
+    int r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0, &c->memory);
+    if (r == CUDA_SUCCESS || c == circles)
+        return r;
+    pthread_mutex_lock(&lock);
+    circles_count = GM_MIN(circles_count, (unsigned)(c - circles));
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+static int circle_take(const struct rt_stream *st, struct circle **out)
+{
+    for (;;) {
+        struct circle *c;
+        pthread_mutex_lock(&lock);
+        while (!(c = choose(st->number)))
+            pthread_cond_wait(&freed, &lock);
+        c->busy = true;
+        pthread_mutex_unlock(&lock);
+        int r = circle_open(c);
+        *out = c;
+        if (r == CUDA_SUCCESS)
+            return r;
+        circle_give(c);
+        if (r != CUDA_ERROR_OUT_OF_MEMORY || c == circles)
+            return r;
+    }
+}
+
+/* --- copies ------------------------------------------------------------------------------------------------------- */
 
 #ifdef __SSE2__
 /* memcpy() that writes past the cache: a large target is not read before it is written, and the slots stay cached. */
@@ -72,9 +154,9 @@ static void copy_out(uint8_t *to, const uint8_t *from, size_t size)
 #endif
 
 /* Rows between the program's memory and the slot, where they are packed. */
-static void move(const struct slot *s, const struct piece *p, bool in)
+static void move(const struct circle *c, const struct slot *s, const struct piece *p, bool in)
 {
-    uint8_t *packed = slot_bytes(s);
+    uint8_t *packed = slot_bytes(c, s);
     uint8_t *at = (uint8_t *)(uintptr_t)p->host;
     for (uint64_t y = 0; y < p->rows; y++, packed += p->width, at += p->host_pitch)
         if (in)
@@ -96,9 +178,9 @@ static void array_record(const struct piece *p, uint64_t packed, bool to_device,
     rt_copy_array_record(&box, to_device ? 0 : packed, to_device ? packed : 0, out);
 }
 
-static int submit(struct rt_stream *st, struct slot *s, const struct piece *p, bool to_device)
+static int submit(struct rt_stream *st, const struct circle *c, struct slot *s, const struct piece *p, bool to_device)
 {
-    uint64_t packed = (uintptr_t)slot_bytes(s);
+    uint64_t packed = (uintptr_t)slot_bytes(c, s);
     union {
         struct wire_record head;
         struct wire_rec_copy copy;
@@ -128,33 +210,33 @@ static int submit(struct rt_stream *st, struct slot *s, const struct piece *p, b
 }
 
 /* Waits for the slot's last copy and takes out what that brought. */
-static int settle(struct slot *s)
+static int settle(const struct circle *c, struct slot *s)
 {
     int r = s->seq ? rt_session_wait(rt_session, s->number, s->seq, NULL) : CUDA_SUCCESS;
     s->seq = 0;
     if (r == CUDA_SUCCESS && s->piece.width)
-        move(s, &s->piece, false);
+        move(c, s, &s->piece, false);
     s->piece.width = 0;
     return r;
 }
 
-static int copy_piece(struct rt_stream *st, const struct piece *p, bool to_device)
+static int copy_piece(struct rt_stream *st, struct circle *c, const struct piece *p, bool to_device)
 {
-    struct slot *s = &slots[next_slot];
-    next_slot = (next_slot + 1) % SLOTS;
-    int r = settle(s);
+    struct slot *s = &c->slots[c->next];
+    c->next = (c->next + 1) % SLOTS;
+    int r = settle(c, s);
     if (r)
         return r;
     if (to_device)
-        move(s, p, true);
-    r = submit(st, s, p, to_device);
+        move(c, s, p, true);
+    r = submit(st, c, s, p, to_device);
     if (r == CUDA_SUCCESS && !to_device)
         s->piece = *p;
     return r;
 }
 
 /* One plane in pieces that fit a slot. */
-static int copy_plane(struct rt_stream *st, struct piece plane, bool to_device)
+static int copy_plane(struct rt_stream *st, struct circle *c, struct piece plane, bool to_device)
 {
     uint64_t width = plane.width, rows = plane.rows;
     int r = CUDA_SUCCESS;
@@ -172,7 +254,7 @@ static int copy_plane(struct rt_stream *st, struct piece plane, bool to_device)
             p.y += y;
             p.width = GM_MIN(width - x, (uint64_t)SLOT_BYTES);
             p.rows = GM_MIN(rows - y, rows_once);
-            r = copy_piece(st, &p, to_device);
+            r = copy_piece(st, c, &p, to_device);
         }
     return r;
 }
@@ -181,12 +263,12 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
 {
     const struct rt_side *host_side = to_device ? &b->src : &b->dst;
     const struct rt_side *device_side = to_device ? &b->dst : &b->src;
-    int r = CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
-    if (!memory)
-        r = rt_request_alloc(rt_session, (uint64_t)SLOTS * SLOT_BYTES, 0, WIRE_MEMORY_KIND_HOST, 0, &memory);
+    struct circle *c;
+    int r = circle_take(st, &c);
+    if (r)
+        return r;
     for (uint64_t z = 0; z < b->depth && r == CUDA_SUCCESS; z++)
-        r = copy_plane(st,
+        r = copy_plane(st, c,
                        (struct piece) { .host = host_side->address + z * host_side->slice,
                                         .device = device + z * device_side->slice,
                                         .array = device_side->array,
@@ -199,9 +281,9 @@ int rt_staging_copy(struct rt_stream *st, const struct rt_box *b, uint64_t devic
                                         .device_pitch = device_side->pitch },
                        to_device);
     for (unsigned i = 0; i < SLOTS && !to_device; i++) { /* oldest first */
-        int late = settle(&slots[(next_slot + i) % SLOTS]);
+        int late = settle(c, &c->slots[(c->next + i) % SLOTS]);
         r = r ? r : late;
     }
-    pthread_mutex_unlock(&lock);
+    circle_give(c);
     return r;
 }

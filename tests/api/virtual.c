@@ -1,6 +1,8 @@
 /* Virtual memory management: addresses, memory, and one at the other. */
 #include "peer.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +55,65 @@ static void from_the_beginning_to_the_end(void)
     TRUE(cuMemsetD8(p, 0, 1) != CUDA_SUCCESS);
     OK(cuMemAddressFree(p, size));
     IS(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+}
+
+#define COPIED (512u << 10)
+
+struct reader {
+    CUcontext context;
+    CUdeviceptr from;
+    CUstream stream;
+    CUresult result;
+    _Atomic int over;
+};
+
+static void *read_in_stream(void *arg)
+{
+    static unsigned char out[COPIED];
+    struct reader *r = arg;
+    r->result = cuCtxSetCurrent(r->context);
+    if (r->result == CUDA_SUCCESS)
+        r->result = cuMemcpyDtoHAsync(out, r->from, sizeof(out), r->stream);
+    r->over = 1;
+    return NULL;
+}
+
+/* A copy between such memory and the program's own that has to wait for its stream holds up no other stream's. */
+static void copies_beside_each_other(void)
+{
+    static unsigned char bytes[COPIED];
+    static _Atomic int go;
+    static struct reader r;
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    CUstream other, busy;
+    pthread_t thread;
+    OK(cuMemAddressReserve(&p, unit(), 0, 0, 0));
+    OK(cuMemCreate(&handle, unit(), &plain, 0));
+    OK(cuMemMap(p, unit(), 0, handle, 0));
+    OK(cuMemSetAccess(p, unit(), &both, 1));
+    OK(cuMemsetD8(p, 4, unit()));
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(busy, tap_hold, &go));
+    OK(cuCtxGetCurrent(&r.context));
+    r.from = p;
+    r.stream = busy;
+    EQ(pthread_create(&thread, NULL, read_in_stream, &r), 0);
+    for (unsigned i = 0; i < 500; i++) { /* long enough for that thread to be there */
+        OK(cuMemcpyDtoHAsync(bytes, p + COPIED, COPIED, other));
+        OK(cuMemcpyHtoDAsync(p + COPIED, bytes, COPIED, other));
+    }
+    EQ(r.over, 0);
+    go = 1;
+    EQ(pthread_join(thread, NULL), 0);
+    IS(r.result, CUDA_SUCCESS);
+    OK(cuCtxSynchronize());
+    OK(cuMemUnmap(p, unit()));
+    OK(cuMemAddressFree(p, unit()));
+    OK(cuMemRelease(handle));
+    OK(cuStreamDestroy(other));
+    OK(cuStreamDestroy(busy));
 }
 
 /* As expandable segments grow: pieces side by side, used as one. */
@@ -420,6 +481,7 @@ int main(void)
         TEST(supported),
         TEST(from_the_beginning_to_the_end),
         TEST(compressible),
+        TEST(copies_beside_each_other),
         TEST(side_by_side),
         TEST(expandable_segments),
         TEST(at_two_addresses),
