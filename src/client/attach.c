@@ -21,6 +21,7 @@
 #include "client/companion.h"
 #include "client/context.h"
 #include "client/gen/api.h"
+#include "client/memory.h"
 #include "client/session.h"
 #include "device/genuine/genuine.h"
 
@@ -105,6 +106,7 @@ int rt_daemon_connect(void)
 /* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
 static void after_fork_in_child(void)
 {
+    rt_memory_fork_child();
     if (atomic_load(&rt_state) != RT_SESSION)
         return;
     atomic_store(&rt_state, RT_FORKED);
@@ -140,7 +142,7 @@ static int open_session(int fd, bool is_private)
     if (s->memory_apart)
         rt_companion_open(s);
     if (!registered)
-        registered = pthread_atfork(NULL, NULL, after_fork_in_child) == 0;
+        registered = pthread_atfork(rt_memory_fork_prepare, rt_memory_fork_parent, after_fork_in_child) == 0;
     atomic_store(&rt_state, RT_SESSION);
     rt_api_activate(&rt_api_session);
     gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",

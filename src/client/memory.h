@@ -96,6 +96,14 @@ bool rt_memory_reap(bool all);
 
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
 int rt_register_undo(const struct rt_range *r);
+/* Around a fork, with the map's lock: in the child, registered pages are its own. */
+void rt_register_fork_prepare(const struct rt_range *ranges, size_t count);
+void rt_register_fork_end(bool child);
+
+/* Around a fork, of one thread at a time: the map stands still. */
+void rt_memory_fork_prepare(void);
+void rt_memory_fork_parent(void);
+void rt_memory_fork_child(void);
 
 /* CUmemAllocationHandleType bits that the memory was made with. */
 unsigned long long rt_physical_handle_types(const struct rt_physical *p);

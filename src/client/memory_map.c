@@ -148,6 +148,24 @@ bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out)
     return found;
 }
 
+void rt_memory_fork_prepare(void)
+{
+    pthread_rwlock_wrlock(&map_lock);
+    rt_register_fork_prepare(ranges, count);
+}
+
+void rt_memory_fork_parent(void)
+{
+    rt_register_fork_end(false);
+    pthread_rwlock_unlock(&map_lock);
+}
+
+void rt_memory_fork_child(void)
+{
+    rt_register_fork_end(true);
+    pthread_rwlock_unlock(&map_lock);
+}
+
 /* Takes out one range of the context, whichever comes first. */
 static bool remove_any(const struct rt_context *c, struct rt_range *out)
 {

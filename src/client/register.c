@@ -10,6 +10,7 @@
 #include "client/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -84,21 +85,121 @@ static bool still_there(const struct rt_range *r)
     return at >= r->base + r->size;
 }
 
-int rt_register_undo(const struct rt_range *r)
+/* Private pages with the same contents; false without memory. */
+static bool make_private(const struct rt_range *r)
 {
-    if (!still_there(r))
-        return rt_request_free(rt_session, r->window);
     size_t size = r->size;
     void *fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED)
+        return false;
+    memcpy(fresh, (void *)(uintptr_t)r->base, size);
+    if (mremap(fresh, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)r->base) != MAP_FAILED)
+        return true;
+    munmap(fresh, size);
+    return false;
+}
+
+int rt_register_undo(const struct rt_range *r)
+{
+    if (still_there(r) && !make_private(r))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(fresh, (void *)(uintptr_t)r->window, size);
-    if (mremap(fresh, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)r->base) == MAP_FAILED) {
-        munmap(fresh, size);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     return rt_request_free(rt_session, r->window);
 }
+
+/* --- forks -------------------------------------------------------------------------------------------------------- */
+
+/* A child gets its own pages, as they are at the fork, up to so many bytes. Beyond that it shares them until it writes: copies
+ * would take too long, and more memory than there may be. */
+#define FORK_COPY_BYTES (64u << 20)
+
+/* Registered ranges during a fork; rt_memory_fork_prepare() holds the map's lock. */
+static struct kept {
+    const struct rt_range *range;
+    uint64_t there; /* bytes that are still the host area's */
+    void *copy;     /* NULL: none */
+} * kept;
+static size_t kept_count;
+
+static bool keep_registered(const struct rt_range *ranges, size_t count)
+{
+    kept_count = 0;
+    for (size_t i = 0; i < count; i++)
+        kept_count += ranges[i].kind == RT_MEMORY_REGISTERED;
+    kept = kept_count ? calloc(kept_count, sizeof(*kept)) : NULL;
+    for (size_t i = 0, n = 0; kept && i < count; i++)
+        if (ranges[i].kind == RT_MEMORY_REGISTERED)
+            kept[n++].range = &ranges[i];
+    return kept != NULL;
+}
+
+/* Both lists are sorted. */
+static void see_what_is_there(void)
+{
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
+    GM_AUTO_FREE char *line = NULL;
+    struct stat st;
+    size_t size = 0, i = 0;
+    if (!f || fstat(rt_session->host_fd, &st) != 0)
+        return;
+    while (i < kept_count && getline(&line, &size, f) > 0) {
+        unsigned long long start, end, inode;
+        if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || inode != st.st_ino)
+            continue;
+        while (i < kept_count && kept[i].range->base + kept[i].range->size <= start)
+            i++;
+        for (size_t k = i; k < kept_count && kept[k].range->base < end; k++) {
+            const struct rt_range *r = kept[k].range;
+            kept[k].there += GM_MIN(r->base + r->size, (uint64_t)end) - GM_MAX(r->base, (uint64_t)start);
+        }
+    }
+}
+
+static void *copy_of(const struct rt_range *r)
+{
+    void *p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : memcpy(p, (void *)(uintptr_t)r->base, r->size);
+}
+
+void rt_register_fork_prepare(const struct rt_range *ranges, size_t count)
+{
+    uint64_t left = FORK_COPY_BYTES;
+    if (!keep_registered(ranges, count))
+        return;
+    see_what_is_there();
+    for (size_t i = 0; i < kept_count; i++) {
+        const struct rt_range *r = kept[i].range;
+        if (kept[i].there == r->size && r->size <= left) {
+            kept[i].copy = copy_of(r);
+            left -= r->size;
+        }
+    }
+}
+
+static void give_child(const struct kept *k)
+{
+    const struct rt_session *s = rt_session;
+    const struct rt_range *r = k->range;
+    void *at = (void *)(uintptr_t)r->base;
+    if (k->there != r->size)
+        return;
+    if (!k->copy || mremap(k->copy, r->size, r->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+        (void)mmap(at, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->host_fd,
+                   (off_t)(r->window - (s->window_base + s->window_half)));
+}
+
+void rt_register_fork_end(bool child)
+{
+    for (size_t i = 0; kept && i < kept_count; i++) {
+        if (child)
+            give_child(&kept[i]);
+        else if (kept[i].copy)
+            munmap(kept[i].copy, kept[i].range->size);
+    }
+    free(kept);
+    kept = NULL;
+}
+
+/* --- registration ------------------------------------------------------------------------------------------------- */
 
 static bool overlaps_registered(uint64_t address, uint64_t size)
 {

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +70,53 @@ static void child(void)
     OK(cuMemFree(memory));
 }
 
+static volatile unsigned char *registered_bytes;
+static int to_child[2];
+
+#define REGISTERED (64u << 10)
+
+/* Has what was there at the fork, and keeps to itself what it makes of it. */
+static int child_has_registered(void)
+{
+    char go;
+    for (unsigned i = 0; i < REGISTERED / 2; i++)
+        registered_bytes[i] = 9;
+    if (read(to_child[0], &go, 1) != 1)
+        return 1;
+    for (unsigned i = 0; i < REGISTERED; i++)
+        if (registered_bytes[i] != (i < REGISTERED / 2 ? 9 : 5))
+            return 2;
+    return 0;
+}
+
+static void registered(void)
+{
+    CUdeviceptr p;
+    int status = -1;
+    unsigned char *h = mmap(NULL, REGISTERED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    TRUE(h != MAP_FAILED);
+    memset(h, 5, REGISTERED);
+    registered_bytes = h;
+    OK(cuMemHostRegister(h, REGISTERED, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer(&p, h, 0));
+    EQ(pipe(to_child), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(child_has_registered());
+    TRUE(pid > 0);
+    OK(cuMemsetD8(p, 6, REGISTERED));
+    OK(cuCtxSynchronize());
+    OK(cuMemHostUnregister(h));
+    EQ(write(to_child[1], "", 1), 1);
+    TRUE(waitpid(pid, &status, 0) == pid);
+    EQ(status, 0);
+    for (unsigned i = 0; i < REGISTERED; i++)
+        EQ(h[i], 6);
+    close(to_child[0]);
+    close(to_child[1]);
+    EQ(munmap(h, REGISTERED), 0);
+}
+
 static int child_has_its_own(void)
 {
     CUcontext c;
@@ -95,6 +144,6 @@ static void before_init(void)
 
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(before_init), TEST(child) };
+    static const struct tap_test tests[] = { TEST(before_init), TEST(child), TEST(registered) };
     return tap_main_bare(tests, COUNT(tests));
 }
