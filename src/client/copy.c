@@ -36,7 +36,8 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
     bool known = rt_memory_device_range(side->address, size, &range, &window);
     /* What is not all known memory is the program's own, unless it has to be, or begins to be, the device's. */
     if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0 ||
-                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range))))
+                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
+                    range.kind != RT_MEMORY_PAGEABLE)))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_place) { .in_window = known,
                                .host = !known || rt_memory_is_host(&range),

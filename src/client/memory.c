@@ -267,6 +267,9 @@ CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
         return r;
     if (!pdptr || Flags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
         return CUDA_ERROR_INVALID_VALUE;
+    static atomic_bool said;
+    if (range.kind == RT_MEMORY_PAGEABLE)
+        return rt_not_supported("registered memory that is not whole private pages, to a kernel", &said);
     *pdptr = range.window + ((uintptr_t)p - range.base);
     return CUDA_SUCCESS;
 }
@@ -281,6 +284,6 @@ CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
         return r;
     if (!pFlags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
         return CUDA_ERROR_INVALID_VALUE;
-    *pFlags = range.flags | CU_MEMHOSTALLOC_DEVICEMAP;
+    *pFlags = range.flags | (range.kind == RT_MEMORY_PAGEABLE ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
     return CUDA_SUCCESS;
 }

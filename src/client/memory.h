@@ -13,6 +13,7 @@ enum rt_memory {
     RT_MEMORY_HOST,           /* pinned: cuMemHostAlloc */
     RT_MEMORY_MANAGED,        /* pinned host memory, too */
     RT_MEMORY_REGISTERED,     /* the program's own pages, which are those of a host range by now */
+    RT_MEMORY_PAGEABLE,       /* the same, but those pages cannot be exchanged: only this process sees them */
     RT_MEMORY_GLOBAL,         /* a module's variable: device memory that is not the program's to free */
     RT_MEMORY_GLOBAL_MANAGED, /* the same, and the host may touch it */
     RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
@@ -40,9 +41,11 @@ struct rt_range {
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */
 bool rt_memory_find(uint64_t address, struct rt_range *out);
-/* The range that [address, address + size) lies within, by either of its addresses; *window: where the device sees it.
- */
+/* The range that [address, address + size) lies within, by either of its addresses; *window: where the device sees it. None of
+ * what it does not see. */
 bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *out, uint64_t *window);
+/* True if some range has some of [address, address + size), which is not empty. */
+bool rt_memory_overlaps(uint64_t address, uint64_t size);
 /* The registered range that the device sees at `address`. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out);
 /* Enters a range; fills in its id. CUresult. */
@@ -81,7 +84,7 @@ static inline bool rt_memory_is_apart(const struct rt_range *r)
 
 static inline bool rt_memory_is_host(const struct rt_range *r)
 {
-    return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED;
+    return r->kind == RT_MEMORY_HOST || r->kind == RT_MEMORY_REGISTERED || r->kind == RT_MEMORY_PAGEABLE;
 }
 
 /* True if the address is where an allocation of another process's pool starts. */

@@ -38,6 +38,15 @@ bool rt_memory_find(uint64_t address, struct rt_range *out)
     return found;
 }
 
+bool rt_memory_overlaps(uint64_t address, uint64_t size)
+{
+    pthread_rwlock_rdlock(&map_lock);
+    size_t i = upper_bound(address + size - 1);
+    bool found = i > 0 && address < ranges[i - 1].base + ranges[i - 1].size;
+    pthread_rwlock_unlock(&map_lock);
+    return found;
+}
+
 /* Rare and slow: registered memory is few and large, and asked for by the host's address. */
 bool rt_memory_find_alias(uint64_t address, struct rt_range *out)
 {
@@ -76,6 +85,8 @@ bool rt_memory_device_range(uint64_t address, uint64_t size, struct rt_range *ou
     else if (rt_memory_find_alias(address, out))
         *window = address;
     else
+        return false;
+    if (out->kind == RT_MEMORY_PAGEABLE)
         return false;
     if (out->kind == RT_MEMORY_VIRTUAL)
         return virtual_range(address, size, out);
@@ -204,7 +215,7 @@ void rt_memory_destroy_all(struct rt_context *c)
             rt_pool_forget_imported(r.base);
         else if (r.kind == RT_MEMORY_GRAPH)
             lose_graph_memory(r.base);
-        else if (r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
+        else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
             (void)rt_request_free(rt_session, r.base);
         if (rt_memory_is_managed(&r))
             rt_managed_forget(r.base, r.size);

@@ -26,6 +26,8 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(unsigned *)data = memory_type(range);
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        if (range->kind == RT_MEMORY_PAGEABLE)
+            return CUDA_ERROR_INVALID_VALUE;
         *(CUdeviceptr *)data = range->window + offset;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -58,7 +60,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
         *(size_t *)data = range->size;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-        *(unsigned *)data = 1;
+        *(unsigned *)data = range->kind != RT_MEMORY_PAGEABLE;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
         *(unsigned *)data = range->kind == RT_MEMORY_VIRTUAL ? rt_memory_access(range, range->device)

@@ -1,8 +1,10 @@
 /*
  * cuMemHostRegister: makes pages that the program already has accessible to the device. The device sees only what lies
  * in the window's host area, so the program's pages are exchanged, in place, for pages of that area with the same
- * contents. That is possible for whole pages of private anonymous memory; anything else (files, shared memory, parts
- * of pages) is CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver, the device's address of the memory is not the host's.
+ * contents. That is possible for whole pages of private anonymous memory. Anything else (files, shared memory, parts of
+ * pages) stays as it is: it counts as registered, its copies are made as those of pageable memory, and it has no address
+ * for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver, the device's address of
+ * the memory is not the host's.
  *
  * A store by another thread while the exchange is under way may be lost; registering memory that is being written is
  * a race in the program, too.
@@ -201,14 +203,30 @@ void rt_register_fork_end(bool child)
 
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
-static bool overlaps_registered(uint64_t address, uint64_t size)
+/* The pages become the host area's. CUresult. */
+static int register_pages(struct rt_range *range)
 {
-    struct rt_range r;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    for (uint64_t at = address; at < address + size; at += page)
-        if (rt_memory_find(at, &r))
-            return true;
-    return false;
+    range->kind = RT_MEMORY_REGISTERED;
+    int r = rt_request_alloc(rt_session, range->size, 0, WIRE_MEMORY_KIND_HOST, 0, &range->window);
+    if (r)
+        return r;
+    r = exchange(range->base, range->size, range->window);
+    if (r == CUDA_SUCCESS && (r = rt_memory_insert(range)) != CUDA_SUCCESS) {
+        (void)rt_register_undo(range);
+        return r;
+    }
+    if (r)
+        (void)rt_request_free(rt_session, range->window);
+    return r;
+}
+
+static int register_as_is(struct rt_range *range)
+{
+    static atomic_bool said;
+    if (range->flags & (CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY))
+        return rt_not_supported("registering what is not whole private pages, for kernels", &said);
+    range->kind = RT_MEMORY_PAGEABLE;
+    return rt_memory_insert(range);
 }
 
 CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -216,42 +234,22 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                            CU_MEMHOSTREGISTER_READ_ONLY;
     struct rt_context *c;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)p, end, window;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)p, end;
     int r = rt_enter(&c);
     if (r)
         return r;
     if (!p || bytesize == 0 || (Flags & ~known) || __builtin_add_overflow(address, bytesize, &end))
         return CUDA_ERROR_INVALID_VALUE;
-    if (overlaps_registered(address, bytesize))
+    if (rt_memory_overlaps(address, bytesize))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    switch (what_is_there(address, end)) {
-    case PAGES_MISSING:
+    enum pages pages = what_is_there(address, end);
+    if (pages == PAGES_MISSING)
         return CUDA_ERROR_INVALID_VALUE;
-    case PAGES_OTHER:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-        break;
-    }
-    if (address % page || bytesize % page || (Flags & CU_MEMHOSTREGISTER_IOMEMORY))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    r = rt_request_alloc(rt_session, bytesize, 0, WIRE_MEMORY_KIND_HOST, 0, &window);
-    if (r)
-        return r;
-    struct rt_range range = { .base = address,
-                              .size = bytesize,
-                              .window = window,
-                              .kind = RT_MEMORY_REGISTERED,
-                              .flags = Flags,
-                              .context = rt_context_owner(c),
-                              .device = c->device };
-    r = exchange(address, bytesize, window);
-    if (r == CUDA_SUCCESS && (r = rt_memory_insert(&range)) != CUDA_SUCCESS) {
-        (void)rt_register_undo(&range);
-        return r;
-    }
-    if (r)
-        (void)rt_request_free(rt_session, window);
-    return r;
+    struct rt_range range = {
+        .base = address, .size = bytesize, .flags = Flags, .context = rt_context_owner(c), .device = c->device
+    };
+    bool whole = pages == PAGES_PRIVATE && (address | bytesize) % page == 0 && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
+    return whole ? register_pages(&range) : register_as_is(&range);
 }
 
 CUresult rt_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
@@ -268,8 +266,8 @@ CUresult rt_cuMemHostUnregister(void *p)
         return r;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!rt_memory_remove((uintptr_t)p, 1u << RT_MEMORY_REGISTERED, &range))
+    if (!rt_memory_remove((uintptr_t)p, 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE, &range))
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     r = rt_session_wait_all(rt_session);
-    return r ? r : rt_register_undo(&range);
+    return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);
 }

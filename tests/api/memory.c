@@ -196,6 +196,62 @@ static void registered(void)
     munmap(h, size);
 }
 
+/* Copies of `bytes`, which are registered, both ways. */
+static void copies_of_registered(uint8_t *bytes, size_t size)
+{
+    CUdeviceptr p;
+    CUstream s;
+    CUmemorytype type = 0;
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)bytes));
+    EQ(type, CU_MEMORYTYPE_HOST);
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&p, size));
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(i * 7);
+    OK(cuMemcpyHtoDAsync(p, bytes, size, s));
+    OK(cuStreamSynchronize(s));
+    memset(bytes, 0, size);
+    OK(cuMemsetD8Async(p + 1, 99, 1, s));
+    OK(cuMemcpyAsync((CUdeviceptr)(uintptr_t)bytes, p, size, s));
+    OK(cuStreamSynchronize(s));
+    for (size_t i = 0; i < size; i++)
+        EQ(bytes[i], i == 1 ? 99 : (uint8_t)(i * 7));
+    OK(cuMemFree(p));
+    OK(cuStreamDestroy(s));
+}
+
+/* Memory that begins and ends in the middle of a page, as allocators give it out. */
+static void registered_parts_of_pages(void)
+{
+    const size_t size = 300000;
+    uint8_t *h = malloc(2 * size + 100), *at = h + 40;
+    unsigned flags = 99;
+    TRUE(h != NULL);
+    memset(h, 1, 2 * size + 100);
+    OK(cuMemHostRegister(at, size, CU_MEMHOSTREGISTER_PORTABLE));
+    IS(cuMemHostRegister(at + size - 1, 10, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    IS(cuMemHostRegister(at - 1, 2, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    OK(cuMemHostGetFlags(&flags, at + 5));
+    copies_of_registered(at, size);
+    OK(cuMemHostUnregister(at));
+    IS(cuMemHostUnregister(at), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    EQ(h[39], 1);
+    EQ(h[40 + size], 1);
+    free(h);
+}
+
+static void registered_shared(void)
+{
+    const size_t size = 64 << 10;
+    uint8_t *h = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    TRUE(h != MAP_FAILED);
+    OK(cuMemHostRegister(h, size, 0));
+    copies_of_registered(h, size);
+    OK(cuMemHostUnregister(h));
+    EQ(h[1], 99);
+    munmap(h, size);
+}
+
 /* A program may unmap what it registered; what lies there next is not to be touched. */
 static void registered_and_unmapped(void)
 {
@@ -234,9 +290,20 @@ static void stream_ordered(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(alloc_and_free),          TEST(bad_free),       TEST(too_much), TEST(info),  TEST(pitch),
-        TEST(address_range),           TEST(pinned),         TEST(managed),  TEST(hints), TEST(registered),
-        TEST(registered_and_unmapped), TEST(stream_ordered),
+        TEST(alloc_and_free),
+        TEST(bad_free),
+        TEST(too_much),
+        TEST(info),
+        TEST(pitch),
+        TEST(address_range),
+        TEST(pinned),
+        TEST(managed),
+        TEST(hints),
+        TEST(registered),
+        TEST(registered_and_unmapped),
+        TEST(registered_parts_of_pages),
+        TEST(registered_shared),
+        TEST(stream_ordered),
     };
     return tap_main(tests, COUNT(tests));
 }
