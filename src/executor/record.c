@@ -215,31 +215,34 @@ static int take_retire(void *arg, const struct wire_rec_retire *r)
     return result;
 }
 
+/* The module stays meanwhile. */
+static int ask_module(struct exe_client *c, uint32_t id, struct dev_call *call)
+{
+    int result = GM_CUDA_INVALID_HANDLE;
+    pthread_mutex_lock(&c->modules_lock);
+    struct exe_module *m = exe_client_module(c, id);
+    if (m) {
+        recall(c, m);
+        call->device = m->device;
+        call->module = m->dev;
+        result = c->engine->ops->call(c->dev, call);
+    }
+    pthread_mutex_unlock(&c->modules_lock);
+    return result;
+}
+
 static int answer_call(struct exe_client *c, const struct wire_rec_call *r, struct wire_enc *reply)
 {
     const struct dev_ops *ops = c->engine->ops;
     struct wire_dec args;
-    int result = GM_CUDA_INVALID_HANDLE;
+    struct dev_call call = { .function = r->function, .device = r->device, .args = &args, .reply = reply };
     if (!ops->call)
         return GM_CUDA_NOT_SUPPORTED;
     if (!exe_client_uses(c, r->device))
         return GM_CUDA_INVALID_DEVICE;
     wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
-    pthread_mutex_lock(&c->modules_lock);
-    struct exe_module *m = r->module ? exe_client_module(c, r->module) : NULL;
-    if (m)
-        recall(c, m);
-    if (m || !r->module) {
-        const struct dev_call call = {
-            .function = r->function,
-            .device = m ? m->device : r->device,
-            .module = m ? m->dev : NULL,
-            .args = &args,
-            .reply = reply,
-        };
-        result = ops->call(c->dev, &call);
-    }
-    pthread_mutex_unlock(&c->modules_lock);
+    /* What is not about a module may take long (a link compiles); the main thread must not wait for that. */
+    int result = r->module ? ask_module(c, r->module, &call) : ops->call(c->dev, &call);
     if (args.fatal || (result == 0 && reply->fatal))
         result = GM_CUDA_INVALID_VALUE;
     return result;

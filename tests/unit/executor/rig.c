@@ -116,6 +116,17 @@ int rig_take_simple(struct rig *r, uint32_t op, uint32_t stream, uint64_t seq)
     return rig_take(r, &head);
 }
 
+int rig_call(struct rig *r, uint32_t function, uint32_t module, uint64_t number)
+{
+    const struct wire_rec_call call = {
+        .head = { .op = WIRE_OP_CALL, .size = sizeof(call), .seq = number },
+        .number = number,
+        .function = function,
+        .module = module,
+    };
+    return rig_take(r, &call);
+}
+
 void rig_close(struct rig *r)
 {
     exe_client_destroy(r->client);

@@ -29,6 +29,8 @@ void rig_open(struct rig *r);
 struct dev_queue *rig_queue(uint32_t stream);
 /* Takes a record of so many bytes as the client's thread does. CUresult */
 int rig_take(struct rig *r, const void *record);
+/* A question without arguments, in stream 0. */
+int rig_call(struct rig *r, uint32_t function, uint32_t module, uint64_t number);
 /* A record that has nothing but a head. */
 int rig_take_simple(struct rig *r, uint32_t op, uint32_t stream, uint64_t seq);
 void rig_close(struct rig *r);

@@ -61,3 +61,22 @@ Test(records, a_queue_begins_where_its_stream_stands, .init = begin, .fini = end
     cr_assert_eq(rig_take_simple(&r, WIRE_OP_MARK, 5, 3), 0);
     cr_assert_eq(rig_queue(5)->done, 2);
 }
+
+static int call(struct dev_client *c, const struct dev_call *what)
+{
+    if (pthread_mutex_trylock(&r.client->modules_lock) != 0)
+        return GM_CUDA_NOT_PERMITTED;
+    pthread_mutex_unlock(&r.client->modules_lock);
+    return GM_CUDA_SUCCESS;
+}
+
+/* The main thread wants the modules for other programs' sake, and a question may take long. */
+Test(records, a_question_keeps_only_the_module_that_it_is_about, .init = begin, .fini = end)
+{
+    r.ops.call = call;
+    cr_assert_eq(rig_call(&r, WIRE_CALL_LINK_COMPLETE, 0, 1), 0);
+    cr_assert_eq(atomic_load(&r.session.control->replied.value), 1);
+    cr_assert_eq(r.session.reply->result, GM_CUDA_SUCCESS);
+    cr_assert_eq(rig_call(&r, WIRE_CALL_FUNCTION_FIND, 7, 2), 0);
+    cr_assert_eq(r.session.reply->result, GM_CUDA_INVALID_HANDLE, "it is not there");
+}
