@@ -263,8 +263,9 @@ static int take_call(void *arg, const struct wire_rec_call *r)
         return GM_CUDA_OUT_OF_MEMORY;
     wire_enc_init(&reply, c->reply, sizeof(shared->bytes));
     shared->result = answer_call(c, r, &reply);
-    shared->size = reply.fatal ? 0 : (uint32_t)reply.size;
-    memcpy(shared->bytes, c->reply, shared->size);
+    const uint32_t size = reply.fatal ? 0 : (uint32_t)reply.size;
+    shared->size = size;
+    memcpy(shared->bytes, c->reply, size);
     c->calls = r->number;
     tp_word_publish(&c->session.control->replied, c->calls);
     return c->engine->ops->mark(t->stream->queue, t->seq);
