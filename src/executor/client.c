@@ -63,8 +63,9 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
     tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
 }
 
-/* Takes up to a batch of records. How many, or -1 when the client has failed. */
-static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity)
+/* Takes up to a batch of records; fewer where a run of many operations has filled the device. How many, or -1 when the client
+ * has failed. */
+static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity, uint32_t depth)
 {
     for (unsigned n = 0; n < BATCH; n++) {
         const char *why = "broken command ring";
@@ -77,6 +78,8 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
             return -1;
         }
         tp_ring_advance(&c->ring);
+        if (record->op == WIRE_OP_RUN && c->engine->ops->backlog(c->dev) >= depth)
+            return (int)n + 1;
     }
     return BATCH;
 }
@@ -110,7 +113,7 @@ static void *client_thread(void *arg)
             continue;
         }
         nap_ms = 1;
-        int n = take_batch(c, &buffer.record, sizeof(buffer));
+        int n = take_batch(c, &buffer.record, sizeof(buffer), depth);
         if (n < 0)
             break;
         if (n > 0) {

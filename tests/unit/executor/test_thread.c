@@ -1,0 +1,71 @@
+/* The client's thread: what it makes of a ring that is fuller than the device. */
+#include <criterion/criterion.h>
+#include <sched.h>
+
+#include "rig.h"
+
+TestSuite(thread, .timeout = 30);
+
+#define RUNS    40u
+#define RUN_OPS 100u
+#define DEPTH   768u
+
+static const struct tp_wait_policy patient = { .slice_ms = 1000 };
+static struct rig r;
+static _Atomic uint32_t accepted, flushes;
+
+static void end(void)
+{
+    rig_close(&r);
+}
+
+static void begin(void)
+{
+    rig_open(&r);
+    r.info.depth_max = DEPTH;
+    accepted = flushes = 0;
+}
+
+static void on_flush(struct dev_client *c)
+{
+    atomic_fetch_add(&flushes, 1);
+}
+
+/* --- a device that does not get on --------------------------------------------------------------------------------------- */
+
+static int fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *f)
+{
+    atomic_fetch_add(&accepted, 1);
+    return 0;
+}
+
+static uint32_t backlog(struct dev_client *c)
+{
+    return atomic_load(&accepted);
+}
+
+/* Whoever fills the driver's queues stands still in the driver, and others with him. */
+Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
+{
+    static struct {
+        struct wire_rec_run head;
+        struct wire_rec_fill fills[RUN_OPS];
+    } run;
+    r.ops.fill = fill;
+    r.ops.backlog = backlog;
+    r.ops.flush = on_flush;
+    run.head =
+        (struct wire_rec_run) { .head = { .op = WIRE_OP_RUN, .size = sizeof(run), .stream = 1 }, .count = RUN_OPS };
+    for (uint32_t i = 0; i < RUN_OPS; i++)
+        run.fills[i] = (struct wire_rec_fill) { .head = { .op = WIRE_OP_FILL, .size = sizeof(run.fills[i]) } };
+    for (uint32_t i = 0; i < RUNS; i++) {
+        run.head.head.seq = 1 + i * RUN_OPS;
+        cr_assert_eq(tp_ring_write(&r.ring, &run.head.head, sizeof(run), NULL, 0, &patient), 0);
+    }
+    cr_assert_eq(exe_client_start(r.client), 0);
+    while (!atomic_load(&flushes)) /* full, or the ring is dry */
+        sched_yield();
+    cr_assert_geq(atomic_load(&accepted), DEPTH);
+    cr_assert_lt(atomic_load(&accepted), DEPTH + RUN_OPS);
+    exe_client_stop(r.client);
+}
