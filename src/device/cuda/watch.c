@@ -13,7 +13,16 @@
 #define LOOK_NS     (20 * GM_NS_PER_US)
 #define LOOK_PART   32 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
+#define RUN         128u         /* operations that are done at once, at least: else they are one by one */
 #define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
+
+/* The client's thread naps when it has handed over too much: it is woken before the GPU has done it all, and when a run makes
+ * room for another one. */
+static bool is_time_for_more(uint32_t before, uint32_t now)
+{
+    return (before >= CUDA_DEPTH / 2 && now < CUDA_DEPTH / 2) ||
+           (before >= CUDA_DEPTH && now < CUDA_DEPTH && before - now >= RUN);
+}
 
 /* dev->lock held. True if something has completed. */
 static bool look(struct dev_queue *q)
@@ -28,8 +37,7 @@ static bool look(struct dev_queue *q)
             uint32_t before = cuda_backlog(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
-            /* The client's thread naps when it has handed over too much: it is woken before the GPU has done it all. */
-            if (before >= CUDA_DEPTH / 2 && cuda_backlog(q->client) < CUDA_DEPTH / 2)
+            if (is_time_for_more(before, cuda_backlog(q->client)))
                 tp_ring_wake(&q->client->session->control->ring);
         }
         tp_word_wake(&q->slot->completed);

@@ -174,3 +174,33 @@ Test(run, the_oldest_makes_room, .init = begin, .fini = end)
     cr_assert_leq(fake_graphs(), 256);
     cr_assert_gt(fake_graphs(), 200);
 }
+
+/* A client that has handed over as much as it may naps meanwhile. */
+Test(run, one_that_is_done_makes_room_for_another, .init = begin, .fini = end)
+{
+    struct dev_queue *other;
+    const uint32_t numbers[2] = { 1, 2 };
+    struct dev_run run = { .seq = 1, .count = CUDA_DEPTH / 2 + 1, .size = sizeof(numbers), .records = numbers };
+    cr_assert_eq(cuda_queue_create(c, 0, 2, 0, 0, &other), 0);
+    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_PLAIN);
+    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_LEARN);
+    cr_assert(cuda_run_end(q, &run)); /* of nothing */
+    cr_assert_eq(cuda_stamp(other, 1, 0), 0);
+    cuda_flush(c);
+    while (cuda_backlog(c))
+        sched_yield();
+    fake_hold(q->stream, true);
+    fake_hold(other->stream, true);
+    run.seq = run.count + 1;
+    cr_assert_eq(cuda_run_begin(q, &run), DEV_RUN_DONE);
+    run.seq = 2;
+    cr_assert_eq(cuda_run_begin(other, &run), DEV_RUN_DONE);
+    cuda_flush(c);
+    cr_assert_gt(cuda_backlog(c), CUDA_DEPTH);
+    uint32_t bell = atomic_load(&c->session->control->ring.bell);
+    fake_hold(q->stream, false);
+    while (atomic_load(&c->session->control->ring.bell) == bell)
+        sched_yield();
+    cr_assert_eq(cuda_backlog(c), run.count);
+    fake_hold(other->stream, false);
+}
