@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 
@@ -28,6 +29,7 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
+#define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
  * cost memory. */
 #define STACK_BYTES (512u << 10)
@@ -84,6 +86,17 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
     return BATCH;
 }
 
+/* Somebody may wait for what came long ago, while others of the program keep the ring from running dry. */
+static void flush_in_time(struct exe_client *c, uint64_t *flushed)
+{
+    uint64_t now = gm_now_ns();
+    if (now - *flushed < FLUSH_NS)
+        return;
+    *flushed = now;
+    if (c->engine->ops->flush)
+        c->engine->ops->flush(c->dev);
+}
+
 static void *client_thread(void *arg)
 {
     struct exe_client *c = arg;
@@ -94,6 +107,7 @@ static void *client_thread(void *arg)
     } buffer;
     const uint32_t depth = c->engine->info->depth_max ? c->engine->info->depth_max : BACKLOG_LIMIT;
     uint32_t nap_ms = 1;
+    uint64_t flushed = 0;
     bool active = false;
     char name[16];
 
@@ -117,6 +131,10 @@ static void *client_thread(void *arg)
         if (n < 0)
             break;
         if (n > 0) {
+            if (active)
+                flush_in_time(c, &flushed);
+            else
+                flushed = gm_now_ns();
             active = true;
             continue;
         }

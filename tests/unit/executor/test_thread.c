@@ -1,4 +1,4 @@
-/* The client's thread: what it makes of a ring that is fuller than the device. */
+/* The client's thread: what it makes of a ring that is fuller than the device, and of one that never runs dry. */
 #include <criterion/criterion.h>
 #include <sched.h>
 
@@ -9,10 +9,11 @@ TestSuite(thread, .timeout = 30);
 #define RUNS    40u
 #define RUN_OPS 100u
 #define DEPTH   768u
+#define RECORDS 2000000u /* at most */
 
 static const struct tp_wait_policy patient = { .slice_ms = 1000 };
 static struct rig r;
-static _Atomic uint32_t accepted, flushes;
+static _Atomic uint32_t accepted, flushes, taken;
 
 static void end(void)
 {
@@ -23,7 +24,7 @@ static void begin(void)
 {
     rig_open(&r);
     r.info.depth_max = DEPTH;
-    accepted = flushes = 0;
+    accepted = flushes = taken = 0;
 }
 
 static void on_flush(struct dev_client *c)
@@ -67,5 +68,36 @@ Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
         sched_yield();
     cr_assert_geq(atomic_load(&accepted), DEPTH);
     cr_assert_lt(atomic_load(&accepted), DEPTH + RUN_OPS);
+    exe_client_stop(r.client);
+}
+
+/* --- a program that never rests -------------------------------------------------------------------------------------------- */
+
+static void write_mark(void)
+{
+    static uint64_t seq;
+    const struct wire_record m = { .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 2, .seq = ++seq };
+    cr_assert_eq(tp_ring_write(&r.ring, &m, sizeof(m), NULL, 0, &patient), 0);
+}
+
+/* There is always another one. */
+static int mark(struct dev_queue *q, uint64_t seq)
+{
+    if (!atomic_load(&flushes) && atomic_fetch_add(&taken, 1) < RECORDS)
+        write_mark();
+    return 0;
+}
+
+/* Somebody may wait for what came before, and that is only brought up to date when the device is told to. */
+Test(thread, completions_come_though_the_ring_never_runs_dry, .init = begin, .fini = end)
+{
+    r.ops.mark = mark;
+    r.ops.flush = on_flush;
+    write_mark();
+    write_mark();
+    cr_assert_eq(exe_client_start(r.client), 0);
+    while (!atomic_load(&flushes))
+        sched_yield();
+    cr_assert_lt(atomic_load(&taken), RECORDS);
     exe_client_stop(r.client);
 }
