@@ -30,9 +30,9 @@
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
 #define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
-/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver. Only touched pages
- * cost memory. */
-#define STACK_BYTES (512u << 10)
+/* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver, and one that compiles when it is
+ * asked to link. Only touched pages cost memory. */
+#define STACK_BYTES (8u << 20)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("client");
 

@@ -101,3 +101,26 @@ Test(thread, completions_come_though_the_ring_never_runs_dry, .init = begin, .fi
     cr_assert_lt(atomic_load(&taken), RECORDS);
     exe_client_stop(r.client);
 }
+
+/* --- stacks ----------------------------------------------------------------------------------------------------------------- */
+
+static int call(struct dev_client *c, const struct dev_call *what)
+{
+    volatile char deep[2 << 20];
+    for (size_t i = 0; i < sizeof(deep); i += 4096)
+        deep[i] = 1;
+    return deep[0] - 1;
+}
+
+/* A GPU driver compiles there. */
+Test(thread, questions_have_as_much_stack_as_a_program, .init = begin, .fini = end)
+{
+    const struct wire_rec_call c = { .head = { .op = WIRE_OP_CALL, .size = sizeof(c), .seq = 1 },
+                                     .number = 1,
+                                     .function = WIRE_CALL_LINK_COMPLETE };
+    r.ops.call = call;
+    cr_assert_eq(tp_ring_write(&r.ring, &c.head, sizeof(c), NULL, 0, &patient), 0);
+    cr_assert_eq(exe_client_start(r.client), 0);
+    cr_assert_eq(tp_word_wait(&r.session.control->replied, 1, &patient), 0);
+    cr_assert_eq(r.session.reply->result, 0);
+}
