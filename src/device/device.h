@@ -209,7 +209,8 @@ struct dev_ops {
     /* Answers; CUresult of the question, no fault of the client. The client's thread, while its queues may have
      * work. NULL: no call is known, all are CUDA_ERROR_NOT_SUPPORTED. */
     int (*call)(struct dev_client *c, const struct dev_call *call);
-    /* The ring has run dry, or is not read for a while, or has not run dry for a while: brings all completion words up to date in their time. NULL where they are anyway. */
+    /* The ring has run dry, or has not for a while, or is not read for a while: brings all completion words up to date in their
+     * time. NULL where they are anyway. */
     void (*flush)(struct dev_client *c);
     /* Operations accepted and not completed, over all queues of the client: the executor stops reading the
      * ring above its limit. Any thread. */
