@@ -18,9 +18,9 @@ static void load_and_find(void)
     IS(cuModuleGetFunction(NULL, m, "store_index"), CUDA_ERROR_INVALID_VALUE);
     IS(cuModuleGetFunction(&f, m, NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuModuleGetFunctionCount(&count, m));
-    EQ(count, 9);
-    CUfunction all[9];
-    OK(cuModuleEnumerateFunctions(all, 9, m));
+    EQ(count, 10);
+    CUfunction all[10];
+    OK(cuModuleEnumerateFunctions(all, 10, m));
     OK(cuModuleUnload(m));
     if (!tap_genuine()) {
         IS(cuModuleUnload(m), CUDA_ERROR_INVALID_HANDLE);
@@ -170,7 +170,7 @@ static void library(void)
     IS(cuLibraryGetKernel(&k, l, "nowhere"), CUDA_ERROR_NOT_FOUND);
     OK(cuLibraryGetKernel(&k, l, "nothing"));
     OK(cuLibraryGetKernelCount(&n, l));
-    EQ(n, 9);
+    EQ(n, 10);
     OK(cuKernelGetFunction(&f, k));
     OK(cuLibraryGetModule(&m, l));
     OK(cuLibraryGetGlobal(&p, &size, l, "counter"));
