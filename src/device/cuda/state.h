@@ -370,6 +370,9 @@ void cuda_link_finish(struct dev_client *c);
 int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- call.c */
+/* The context has died of `r`, which came of bytes that a client sent: compilers and loaders say so of those, too, and then it is an
+ * answer like others. */
+bool cuda_is_lost(struct cuda_gpu *g, CUresult r);
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */

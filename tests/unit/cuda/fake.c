@@ -61,7 +61,7 @@ struct CUgraph_st {
 
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
-static bool graphs_refused;
+static bool graphs_refused, lost;
 static void (*asked)(CUstream);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -158,6 +158,8 @@ static CUresult query(CUstream s)
     cr_assert_not(s->gone);
     if (asked)
         asked(s);
+    if (lost)
+        return CUDA_ERROR_LAUNCH_FAILED;
     return is_idle(s) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -819,9 +821,14 @@ unsigned fake_faults(void)
     return faults;
 }
 
+void fake_lose(void)
+{
+    lost = true;
+}
+
 bool cuda_is_fatal(CUresult r)
 {
-    return false;
+    return r == CUDA_ERROR_LAUNCH_FAILED || r == CUDA_ERROR_UNKNOWN;
 }
 
 bool cuda_check(struct dev_client *c, CUresult r, const char *what)
@@ -833,8 +840,8 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what)
 
 void cuda_die(struct dev *d, CUresult r)
 {
-    cr_assert_fail("the context died of %d", (int)r);
-    abort();
+    cr_assert(lost, "the context died of %d", (int)r);
+    _exit(FAKE_DEATH);
 }
 
 void cuda_library_keep(struct dev *d, struct cuda_library *l)

@@ -35,6 +35,9 @@ struct dev *fake_device(void);
 struct dev *fake_devices(uint32_t count);
 /* How many copies there have been. */
 unsigned fake_copies(const struct fake_copy **out);
+/* The context has ended: whoever finds that out ends the process, with this status. */
+#define FAKE_DEATH 42
+void fake_lose(void);
 /* So many more are taken; then clients have errors, and these are counted. */
 void fake_refuse_copies(unsigned after);
 unsigned fake_faults(void);
