@@ -320,11 +320,19 @@ int rt_capture_failed(struct rt_stream *st, int result)
     return r;
 }
 
-int rt_capture_refuse(struct rt_stream *st)
+int rt_capture_refuse_locked(struct rt_stream *st)
 {
-    int r = rt_capture_failed(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    int r = spoil(st, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     return r == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
                                                       : r; /* if spoilt, too */
+}
+
+int rt_capture_refuse(struct rt_stream *st)
+{
+    rt_graph_lock();
+    int r = rt_capture_refuse_locked(st);
+    rt_graph_unlock();
+    return r;
 }
 
 int rt_capture_event_used(CUevent event)

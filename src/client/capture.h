@@ -98,6 +98,8 @@ int rt_capture_add_locked(struct rt_stream *st, struct rt_params *params);
 int rt_capture_begin(struct rt_stream *st, struct rt_graph *graph, const CUgraphNode *dependencies,
                      const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode);
 int rt_capture_end(struct rt_stream *st, struct rt_graph **out);
+/* As rt_capture_refuse(). */
+GM_COLD int rt_capture_refuse_locked(struct rt_stream *st);
 /* The stream's part, NULL if it does not capture; CUDA_ERROR_STREAM_CAPTURE_IMPLICIT for the legacy stream beside a
  * capture that it would take part in. */
 int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out);

@@ -106,11 +106,12 @@ CUresult rt_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
     int r = rt_enter_stream(hStream, &c, &st);
     if (r)
         return r;
-    if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_refuse(st);
-    rt_graph_lock();
+    rt_graph_lock(); /* which a capture needs to begin */
     struct rt_exec *e = rt_exec_find(hGraph);
-    r = e ? rt_exec_launch(e, st) : CUDA_ERROR_INVALID_VALUE;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        r = rt_capture_refuse_locked(st);
+    else
+        r = e ? rt_exec_launch(e, st) : CUDA_ERROR_INVALID_VALUE;
     rt_graph_unlock();
     return r;
 }

@@ -343,6 +343,53 @@ static void implicit(void)
     OK(cuMemFree(p));
 }
 
+struct launcher {
+    CUcontext context;
+    CUgraphExec exec;
+    CUresult result;
+    _Atomic int stop;
+};
+
+static void *launch_graphs(void *arg)
+{
+    struct launcher *l = arg;
+    CUresult r = cuCtxSetCurrent(l->context);
+    while (!l->stop && (r == CUDA_SUCCESS || r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT))
+        r = cuGraphLaunch(l->exec, NULL);
+    l->result = r;
+    return NULL;
+}
+
+/* Graphs are launched in the legacy stream while another thread's captures begin and end: each launch works or is refused. */
+static void implicit_between(void)
+{
+    CUstream other = make_stream(), s;
+    CUgraph g, inner;
+    pthread_t thread;
+    struct launcher l = { .stop = 0 };
+    destroy(other);
+    OK(cuGraphCreate(&inner, 0));
+    OK(cuGraphInstantiateWithFlags(&l.exec, inner, 0));
+    OK(cuCtxGetCurrent(&l.context));
+    OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    EQ(pthread_create(&thread, NULL, launch_graphs, &l), 0);
+    for (int i = 0; i < 20000; i++) {
+        CUresult r;
+        begin(s);
+        r = cuStreamEndCapture(s, &g);
+        if (r == CUDA_SUCCESS)
+            OK(cuGraphDestroy(g));
+        else
+            IS(r, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    l.stop = 1;
+    EQ(pthread_join(thread, NULL), 0);
+    TRUE(l.result == CUDA_SUCCESS || l.result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    OK(cuGraphExecDestroy(l.exec));
+    OK(cuGraphDestroy(inner));
+    destroy(s);
+}
+
 struct other {
     CUcontext context;
     CUstream stream;
@@ -810,6 +857,7 @@ int main(void)
         TEST(isolation_and_merge),
         TEST(refused),
         TEST(implicit),
+        TEST(implicit_between),
         TEST(modes),
         TEST(other_thread_ends),
         TEST(info),
