@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,7 +30,8 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-#define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
+#define FLUSH_NS      (2 * GM_NS_PER_MS)        /* though the ring does not run dry */
+#define JOIN_NS       (20 * (long)GM_NS_PER_MS) /* a thread that is told to end takes less, unless it is in the device */
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver, and one that compiles when it is
  * asked to link. Only touched pages cost memory. */
 #define STACK_BYTES (8u << 20)
@@ -148,6 +150,7 @@ static void *client_thread(void *arg)
         wait_for_work(c, bell, active);
         active = false;
     }
+    exe_engine_wake(c->engine);
     return NULL;
 }
 
@@ -234,22 +237,39 @@ int exe_client_start(struct exe_client *c)
     return GM_CUDA_OUT_OF_MEMORY;
 }
 
-void exe_client_stop(struct exe_client *c)
+/* False while it has to wait for the device's answer to a question. */
+static bool join(struct exe_client *c)
+{
+    struct timespec until;
+    int r;
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += JOIN_NS;
+        until.tv_sec += until.tv_nsec / (long)GM_NS_PER_S;
+        until.tv_nsec %= (long)GM_NS_PER_S;
+        r = pthread_timedjoin_np(c->thread, NULL, &until);
+    } while (r != 0 && !atomic_load_explicit(&c->asking, memory_order_acquire));
+    return r == 0;
+}
+
+bool exe_client_stop(struct exe_client *c)
 {
     if (c->stopped)
-        return;
-    c->stopped = true;
+        return true;
     atomic_store_explicit(&c->stop, true, memory_order_release);
     if (c->has_thread) {
         tp_ring_wake(&c->session.control->ring);
-        pthread_join(c->thread, NULL);
+        if (!join(c))
+            return false;
         c->has_thread = false;
     }
+    c->stopped = true;
     if (c->dev)
         c->engine->ops->client_stop(c->dev);
     /* A client with an error has threads that wait for what will not happen; one that is simply gone has not. */
     if (c->session.base && atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
         tp_session_release_waiters(&c->session);
+    return true;
 }
 
 void exe_client_destroy(struct exe_client *c)
@@ -257,7 +277,8 @@ void exe_client_destroy(struct exe_client *c)
     if (!c)
         return;
     if (c->dev) {
-        exe_client_stop(c);
+        while (!exe_client_stop(c))
+            ;
         pthread_mutex_lock(&c->engine->clients_lock);
         gm_list_remove(&c->link);
         pthread_mutex_unlock(&c->engine->clients_lock);
@@ -276,11 +297,17 @@ void exe_client_destroy(struct exe_client *c)
     free(c);
 }
 
+void exe_engine_wake(struct exe_engine *e)
+{
+    const uint64_t one = 1;
+    ssize_t n = write(e->failures, &one, sizeof(one));
+    (void)n; /* it is full of such words: the main thread will look */
+}
+
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text)
 {
     uint8_t packet[1024];
     struct wire_enc e;
-    const uint64_t one = 1;
 
     if (atomic_exchange_explicit(&c->failed, true, memory_order_acq_rel))
         return;
@@ -292,9 +319,8 @@ void exe_client_fail(struct exe_client *c, int result, uint64_t address, const c
     wire_pack_engine_client_fault(&e, 0, &m);
     /* Fails only when the server is gone, and then so is everything. */
     int r = tp_send(c->engine->server, &e, NULL, 0);
-    ssize_t n = write(c->engine->failures, &one, sizeof(one));
     (void)r;
-    (void)n;
+    exe_engine_wake(c->engine);
     tp_ring_wake(&c->session.control->ring);
 }
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,6 +28,52 @@ static struct exe_client *find_client(struct exe_engine *e, uint32_t id)
         if (c->id == id)
             return c;
     return NULL;
+}
+
+/* --- orders that wait --------------------------------------------------------------------------------------------- */
+
+/* What a handler returns instead of an answer: not now. */
+#define LATER 1
+
+struct order {
+    struct gm_list link; /* engine->later, oldest first */
+    struct tp_packet packet;
+};
+
+/* A copy of `p`, which is emptied, waits from now on. 0 or -errno. */
+static int put_off(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_enc enc;
+    struct order *o = malloc(sizeof(*o));
+    if (!o)
+        return -ENOMEM;
+    gm_list_init(&o->link);
+    memcpy(&o->packet, p, sizeof(*p));
+    p->fds_count = 0;
+    gm_list_append(&e->later, &o->link);
+    wire_enc_init(&enc, packet_out, sizeof(packet_out));
+    wire_pack_engine_later(&enc, o->packet.header.serial, &(struct wire_engine_later) { 0 });
+    return tp_send(e->server, &enc, NULL, 0);
+}
+
+static int handle(struct exe_engine *e, struct tp_packet *p);
+
+/* Those that still cannot be carried out stay. */
+static int take_up(struct exe_engine *e)
+{
+    int r = 0;
+    gm_list_for_each_safe (o, &e->later, struct order, link) {
+        o->packet.header = wire_dec_begin(&o->packet.body, o->packet.data, o->packet.size);
+        r = handle(e, &o->packet);
+        if (r == LATER)
+            continue;
+        tp_packet_finish(&o->packet);
+        gm_list_remove(&o->link);
+        free(o);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 static int send_done(struct exe_engine *e, uint64_t serial, int result)
@@ -94,7 +141,10 @@ static int on_client_remove(struct exe_engine *e, struct tp_packet *p)
 {
     struct wire_engine_client_remove m;
     wire_get_engine_client_remove(&p->body, &m);
-    exe_client_destroy(find_client(e, m.client));
+    struct exe_client *c = find_client(e, m.client);
+    if (c && !exe_client_stop(c))
+        return LATER;
+    exe_client_destroy(c);
     return send_done(e, p->header.serial, 0);
 }
 
@@ -174,16 +224,20 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
     return 0;
 }
 
-static void unload(struct exe_client *c, uint32_t id)
+/* False while the device answers the client: it may be about that module. */
+static bool unload(struct exe_client *c, uint32_t id)
 {
     pthread_mutex_lock(&c->modules_lock);
-    struct exe_module *m = exe_client_module(c, id);
+    c->awaited = atomic_load_explicit(&c->asking, memory_order_relaxed);
+    bool now = !c->awaited;
+    struct exe_module *m = now ? exe_client_module(c, id) : NULL;
     if (m) {
         gm_list_remove(&m->link);
         c->engine->ops->module_unload(m->dev);
     }
     pthread_mutex_unlock(&c->modules_lock);
     free(m);
+    return now;
 }
 
 static int on_module_load(struct exe_engine *e, struct tp_packet *p)
@@ -201,7 +255,7 @@ static int on_module_load(struct exe_engine *e, struct tp_packet *p)
         info_fd = tp_memfd_from_bytes("gmux-module-info", info.info.data, info.info.size);
         if (info_fd < 0) {
             gm_error(&topic, "module information: %s", strerror(-info_fd));
-            unload(c, m.module);
+            (void)unload(c, m.module); /* or it goes with the client */
             result = GM_CUDA_OUT_OF_MEMORY;
         }
     }
@@ -231,11 +285,12 @@ static int on_module_unload(struct exe_engine *e, struct tp_packet *p)
     struct wire_engine_module_unload m;
     wire_get_engine_module_unload(&p->body, &m);
     struct exe_client *c = find_client(e, m.client);
-    if (c)
-        unload(c, m.module);
+    if (c && !unload(c, m.module))
+        return LATER;
     return send_done(e, p->header.serial, 0);
 }
 
+/* 0, LATER or -errno. */
 static int handle(struct exe_engine *e, struct tp_packet *p)
 {
     const struct wire_message_info *info = wire_message_info(p->header.type);
@@ -295,7 +350,7 @@ static void stop_failed_clients(struct exe_engine *e)
         return;
     gm_list_for_each (c, &e->clients, struct exe_client, link)
         if (atomic_load_explicit(&c->failed, memory_order_acquire))
-            exe_client_stop(c);
+            (void)exe_client_stop(c); /* or when its thread has ended */
 }
 
 static void put_device(struct wire_enc *enc, const struct dev_info *i)
@@ -346,15 +401,19 @@ int exe_engine_run(struct exe_engine *e)
     while (r == 0) {
         if (poll(polled, GM_ARRAY_LEN(polled), -1) < 0 && errno != EINTR)
             return 1;
-        if (polled[1].revents)
+        if (polled[1].revents) {
             stop_failed_clients(e);
-        if (!polled[0].revents)
+            r = take_up(e);
+        }
+        if (!polled[0].revents || r != 0)
             continue;
         r = tp_recv(e->server, &packet_in);
         if (r == 0)
             return 0; /* the server is gone, and with it the reason to be */
         if (r == 1) {
             r = handle(e, &packet_in);
+            if (r == LATER)
+                r = put_off(e, &packet_in);
             tp_packet_finish(&packet_in);
         }
     }

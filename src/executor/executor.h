@@ -65,6 +65,11 @@ struct exe_client {
     uint64_t calls; /* answered */
     uint8_t *reply; /* where an answer is made; allocated with the first call */
 
+    /* A question is with the device, which may take long, as a driver that compiles does: nobody waits for that with a lock held,
+     * and no module goes meanwhile. The client's thread sets it, under modules_lock. */
+    _Atomic bool asking;
+    bool awaited; /* modules_lock: the main thread wants to hear when that is over */
+
     /* Main thread changes it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;
     struct gm_list modules[EXE_MODULE_BUCKETS];
@@ -76,7 +81,8 @@ struct exe_engine {
     uint32_t devices;
     const struct dev_info *info; /* of the first; what is the same for all is read here */
     int server;                  /* socket; sends are whole packets, from any thread */
-    int failures;                /* eventfd: a client failed, main thread please look */
+    int failures;         /* eventfd: a client failed, or what an order waits for is over: main thread please look */
+    struct gm_list later; /* main thread: orders that wait */
     pthread_mutex_t clients_lock;
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */
@@ -99,13 +105,16 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
                       struct exe_client **out);
 /* Starts reading the ring. CUresult. */
 int exe_client_start(struct exe_client *c);
-/* Ends the thread and takes the client's work off the device, within a bounded time; its waiters return. */
-void exe_client_stop(struct exe_client *c);
-/* Stops it and frees everything. NULL is fine. */
+/* Ends the thread and takes the client's work off the device, within a bounded time; its waiters return. False if the thread
+ * cannot end yet, because the device is answering it: the main thread is told when it has. */
+bool exe_client_stop(struct exe_client *c);
+/* Stops it, however long that takes, and frees everything. NULL is fine. */
 void exe_client_destroy(struct exe_client *c);
 /* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
 
+/* Any thread: has the main thread look at what waits. */
+void exe_engine_wake(struct exe_engine *e);
 /* Main thread: the device is one that the client uses from now on. CUresult. */
 int exe_client_device(struct exe_client *c, uint32_t device);
 /* Whether it is. Any thread. */

@@ -114,5 +114,6 @@ int main(int argc, char **argv)
     }
     pthread_mutex_init(&e.clients_lock, NULL);
     gm_list_init(&e.clients);
+    gm_list_init(&e.later);
     return serve(&e, device);
 }

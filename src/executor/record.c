@@ -60,12 +60,28 @@ static int ensure_queue(struct exe_client *c, struct exe_stream *s, uint32_t num
     return c->engine->ops->queue_create(c->dev, s->device, number, s->last, priority, &s->queue);
 }
 
-/* What the client found under an earlier executor is found again, in the same order; modules_lock is held. What fails is
+/* Around what the device may take long to answer, with modules_lock held, which is free meanwhile. */
+static void begin_asking(struct exe_client *c)
+{
+    atomic_store_explicit(&c->asking, true, memory_order_release);
+    pthread_mutex_unlock(&c->modules_lock);
+}
+
+static void end_asking(struct exe_client *c)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    atomic_store_explicit(&c->asking, false, memory_order_release);
+    if (c->awaited)
+        exe_engine_wake(c->engine);
+    c->awaited = false;
+}
+
+/* What the client found under an earlier executor is found again, in the same order. What fails is
  * not there, and whoever names it learns so. */
-static void recall(struct exe_client *c, struct exe_module *m)
+static void find_names(struct exe_client *c, struct exe_module *m)
 {
     const struct dev_ops *ops = c->engine->ops;
-    struct tp_name *name = m->recalled || !c->resumed || !ops->call ? NULL : malloc(sizeof(*name));
+    struct tp_name *name = malloc(sizeof(*name));
     if (!name)
         return;
     const size_t size = 2 * sizeof(struct tp_name) + TP_REPLY_BYTES;
@@ -91,6 +107,16 @@ static void recall(struct exe_client *c, struct exe_module *m)
     m->recalled = scratch != NULL;
     free(scratch);
     free(name);
+}
+
+/* With modules_lock held. */
+static void recall(struct exe_client *c, struct exe_module *m)
+{
+    if (m->recalled || !c->resumed || !c->engine->ops->call)
+        return;
+    begin_asking(c);
+    find_names(c, m);
+    end_asking(c);
 }
 
 static int take_launch(void *arg, const struct wire_rec_launch *r)
@@ -215,17 +241,21 @@ static int take_retire(void *arg, const struct wire_rec_retire *r)
     return result;
 }
 
-/* The module stays meanwhile. */
-static int ask_module(struct exe_client *c, uint32_t id, struct dev_call *call)
+/* `id` 0: it is about no module. A module stays meanwhile. */
+static int ask_device(struct exe_client *c, uint32_t id, struct dev_call *call)
 {
     int result = GM_CUDA_INVALID_HANDLE;
     pthread_mutex_lock(&c->modules_lock);
-    struct exe_module *m = exe_client_module(c, id);
+    struct exe_module *m = id ? exe_client_module(c, id) : NULL;
     if (m) {
         recall(c, m);
         call->device = m->device;
         call->module = m->dev;
+    }
+    if (m || !id) {
+        begin_asking(c);
         result = c->engine->ops->call(c->dev, call);
+        end_asking(c);
     }
     pthread_mutex_unlock(&c->modules_lock);
     return result;
@@ -241,8 +271,7 @@ static int answer_call(struct exe_client *c, const struct wire_rec_call *r, stru
     if (!exe_client_uses(c, r->device))
         return GM_CUDA_INVALID_DEVICE;
     wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
-    /* What is not about a module may take long (a link compiles); the main thread must not wait for that. */
-    int result = r->module ? ask_module(c, r->module, &call) : ops->call(c->dev, &call);
+    int result = ask_device(c, r->module, &call);
     if (args.fatal || (result == 0 && reply->fatal))
         result = GM_CUDA_INVALID_VALUE;
     return result;

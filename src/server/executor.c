@@ -1,6 +1,6 @@
 /*
- * Order is everything here: requests are answered first in, first out, and after a death what was is repeated before
- * what was asked for. See executor.h for the rules.
+ * Order is everything here: requests are answered first in, first out, unless the executor says that one has to wait, and after a
+ * death what was is repeated before what was asked for. See executor.h for the rules.
  */
 #include "server/executor.h"
 
@@ -19,6 +19,12 @@
 
 /* A request that takes longer than this: the executor hangs, and is replaced. */
 #define REQUEST_BOUND_MS 30000u
+/* Unless it may well take longer: a driver compiles the PTX of a module, .. */
+#define LOAD_BOUND_MS 120000u
+/* .. pins the pages of host memory, so many bytes in a millisecond, .. */
+#define PINNED_IN_MS (256u << 10)
+/* .. or is not done with a question of the client that the request is about, which it has put off. */
+#define LATER_BOUND_MS 600000u
 /* An executor that had everything restored and lived so long has not died of what killed the one before. */
 #define PEACE_NS GM_NS_PER_S
 /* Deaths in a row are not counted beyond this while each executor at least had everything restored: whoever killed it
@@ -39,6 +45,7 @@ struct request {
     int fds[TP_FDS_MAX]; /* the session's */
     unsigned fds_count;
     unsigned deaths; /* executors that died over it */
+    bool later;      /* put off by the executor, which goes on with others */
     uint16_t type;
     size_t size;
     uint8_t packet[];
@@ -65,18 +72,42 @@ static void on_bound(uv_timer_t *timer)
     uv_process_kill(&x->process, SIGKILL);
 }
 
+/* What the executor is working at; NULL: nothing. */
+static struct request *current_request(struct srv_executor *x)
+{
+    gm_list_for_each (r, &x->sent, struct request, link)
+        if (!r->later)
+            return r;
+    return NULL;
+}
+
+static uint64_t bound_of(const struct request *r)
+{
+    struct wire_dec d;
+    struct wire_engine_map m;
+    if (r->type == WIRE_ENGINE_MODULE_LOAD)
+        return LOAD_BOUND_MS;
+    if (r->type != WIRE_ENGINE_MAP)
+        return REQUEST_BOUND_MS;
+    (void)wire_dec_begin(&d, r->packet, r->size);
+    wire_get_engine_map(&d, &m);
+    return REQUEST_BOUND_MS + m.size / PINNED_IN_MS;
+}
+
 static void watch_request(struct srv_executor *x)
 {
+    const struct request *r = current_request(x);
     if (gm_list_empty(&x->sent))
         uv_timer_stop(&x->timer);
     else
-        uv_timer_start(&x->timer, on_bound, REQUEST_BOUND_MS, 0);
+        uv_timer_start(&x->timer, on_bound, r ? bound_of(r) : LATER_BOUND_MS, 0);
 }
 
 static void send_request(struct srv_executor *x, struct request *r)
 {
     const struct wire_enc e = { .data = r->packet, .size = r->size, .capacity = r->size };
-    bool first = gm_list_empty(&x->sent);
+    bool first = !current_request(x);
+    r->later = false;
     gm_list_append(&x->sent, &r->link);
     srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
     if (first)
@@ -157,10 +188,30 @@ static void complete(struct request *r, int result, struct tp_packet *answer)
     free(r);
 }
 
+/* Requests are answered in order, but for those that were put off. NULL: nobody asked. */
+static struct request *find_answered(struct srv_executor *x, uint64_t serial)
+{
+    struct request *current = current_request(x);
+    gm_list_for_each (r, &x->sent, struct request, link)
+        if (r->serial == serial)
+            return r->later || r == current ? r : NULL;
+    return NULL;
+}
+
+static const char *on_later(struct srv_executor *x, struct tp_packet *p)
+{
+    struct request *r = current_request(x);
+    if (!r || r->serial != p->header.serial || !r->done)
+        return "putting off what nobody asked for";
+    r->later = true;
+    watch_request(x);
+    return NULL;
+}
+
 static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
 {
-    struct request *r = gm_list_entry(x->sent.next, struct request, link);
-    if (gm_list_empty(&x->sent) || p->header.serial != r->serial)
+    struct request *r = find_answered(x, p->header.serial);
+    if (!r)
         return "an answer that nobody asked for";
     bool load = r->type == WIRE_ENGINE_MODULE_LOAD;
     if (load != (p->header.type == WIRE_ENGINE_MODULE_LOADED))
@@ -179,7 +230,7 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
         result = m.result;
     }
     complete(r, result, load ? p : NULL);
-    x->restored |= gm_list_empty(&x->sent);
+    x->restored |= !current_request(x);
     watch_request(x);
     return NULL;
 }
@@ -332,6 +383,8 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
     case WIRE_ENGINE_DONE:
     case WIRE_ENGINE_MODULE_LOADED:
         return on_answer(x, packet);
+    case WIRE_ENGINE_LATER:
+        return on_later(x, packet);
     case WIRE_ENGINE_CLIENT_FAULT:
         on_client_fault(x, packet);
         return NULL;
@@ -480,7 +533,7 @@ static void when_dead(struct srv_executor *x)
     struct srv_server *s = x->server;
     if (x->process_alive || x->peer_alive)
         return;
-    struct request *head = gm_list_empty(&x->sent) ? NULL : gm_list_entry(x->sent.next, struct request, link);
+    struct request *head = current_request(x);
     x->state = SRV_EXECUTOR_WAITING;
     uv_timer_stop(&x->timer);
     judge_sessions(x, head);

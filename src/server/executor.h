@@ -1,7 +1,7 @@
 /*
  * The executor as the server sees it: a process that is started, asked, watched and replaced.
  *
- * Requests are answered in order. What has not been answered when an executor dies is asked again of the next one,
+ * Requests are answered in order, but for those that the executor puts off. What has not been answered when an executor dies is asked again of the next one,
  * after that one was told about everything that the earlier requests had made; but a request that was being worked on
  * when two of them died is given up, and so is a module load after the first death: it is the likely cause.
  *
