@@ -318,7 +318,7 @@ void cuda_stream_settle(struct dev_queue *q)
     cuda_places_collect(q->client, false);
 }
 
-void cuda_stream_destroy(struct dev_queue *q)
+void cuda_stream_give_up(struct dev_queue *q)
 {
     if (q->before) {
         leave(q, q->before, q->place_before);
@@ -326,6 +326,13 @@ void cuda_stream_destroy(struct dev_queue *q)
     }
     if (q->stream)
         leave(q, q->stream, q->place);
+    q->before = q->stream = NULL;
+    q->place = NULL;
+}
+
+void cuda_stream_destroy(struct dev_queue *q)
+{
+    cuda_stream_give_up(q);
     if (GM_UNLIKELY(q->part != NULL)) {
         pthread_mutex_lock(&q->client->places_lock);
         cuda_part_forget(q);

@@ -246,9 +246,25 @@ void cuda_queue_drop(struct dev_queue *q)
 
 /* --- queues ------------------------------------------------------------------------------------------------------- */
 
-void cuda_queue_reuse(struct dev_queue *q)
+static void look_at_slot(struct dev_queue *q)
 {
     q->wanted = q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
+}
+
+/* A stream of the driver has its priority for good. What still has something to do keeps its own. */
+void cuda_queue_reuse(struct dev_queue *q)
+{
+    int priority = atomic_load_explicit(&q->slot->priority, memory_order_relaxed);
+    look_at_slot(q);
+    if (GM_LIKELY(priority == q->priority) || !q->stream || !cuda_queue_is_done(q))
+        return;
+    pthread_mutex_lock(&q->client->dev->lock);
+    bool seen = q->seen == q->last && gm_list_empty(&q->active);
+    pthread_mutex_unlock(&q->client->dev->lock);
+    if (!seen)
+        return;
+    q->priority = priority;
+    cuda_stream_give_up(q);
 }
 
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
@@ -269,7 +285,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     gm_list_init(&q->holding);
     gm_list_init(&q->chained);
     q->priority = priority;
-    cuda_queue_reuse(q);
+    look_at_slot(q);
     gm_list_append(&c->queues, &q->link);
     *out = q;
     return GM_CUDA_SUCCESS;

@@ -315,6 +315,8 @@ void cuda_stream_place(struct dev_queue *q);
 CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out);
 /* Gives up the stream that was left, if it is done. */
 void cuda_stream_settle(struct dev_queue *q);
+/* The queue has none any more; what it has next makes another one. */
+void cuda_stream_give_up(struct dev_queue *q);
 void cuda_stream_destroy(struct dev_queue *q);
 /* The driver's word, not the completion word: that one is the client's to forge. */
 bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream);

@@ -314,6 +314,7 @@ static void create(struct model_queue *m)
 static void retire(struct model_queue *m)
 {
     atomic_store(&slot_of(m)->part, any(4));
+    atomic_store(&slot_of(m)->priority, -(int)any(2));
     if (any(2) || cuda_backlog(m->client->c)) {
         cuda_queue_reuse(m->q);
         return;

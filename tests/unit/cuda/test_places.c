@@ -1,5 +1,6 @@
 /* Where clients' streams live: groups of multiprocessors, bands of priorities, and changes on the way. */
 #include <criterion/criterion.h>
+#include <sched.h>
 
 #include "fake.h"
 
@@ -87,6 +88,30 @@ Test(places, whoever_is_below_normal_comes_after_everybody)
     cr_assert_eq(fake_stream_priority(queue(low, 1, 0)->stream), 0);
     cr_assert_eq(fake_stream_priority(queue(low, 2, -1)->stream), -1);
     cr_assert_eq(fake_stream_priority(queue(low, 3, INT32_MIN)->stream), -1);
+}
+
+/* The number of a stream that has just gone is another one's before the queue could go. */
+Test(places, a_number_that_is_used_again_has_its_own_priority)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = fake_client(d, 132, 0);
+    struct dev_queue *q = queue(c, 1, 0);
+    atomic_store(&c->session->streams[1].priority, -3);
+    fake_hold(q->stream, true);
+    cr_assert_eq(cuda_stamp(q, 1, 0), 0);
+    cuda_flush(c);
+    cuda_queue_reuse(q);
+    cr_assert_eq(fake_stream_priority(q->stream), -2, "it still has something to do");
+    fake_hold(q->stream, false);
+    while (cuda_backlog(c)) /* until the watch has seen it */
+        sched_yield();
+    cuda_queue_reuse(q);
+    cr_assert_eq(cuda_mark(q, 2), 0);
+    cr_assert_eq(cuda_stamp(q, 3, 0), 0);
+    cuda_flush(c);
+    cr_assert_eq(fake_stream_priority(q->stream), -5);
+    cr_assert_eq(atomic_load(&q->slot->completed.value), 3);
+    fake_client_end(c);
 }
 
 Test(places, a_stream_moves_behind_what_it_has)
