@@ -29,9 +29,11 @@ static void begin(void)
 
 static void end(void)
 {
+    while (!gm_list_empty(&c->queues))
+        cuda_queue_destroy(gm_list_entry(c->queues.next, struct dev_queue, link));
+    cr_assert_eq(c->chain_graphs, 0);
     fake_client_end(c);
     cr_assert_eq(fake_graphs(), 0);
-    cr_assert_eq(c->chain_graphs, 0);
 }
 
 static void launches(unsigned count)
