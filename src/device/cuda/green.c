@@ -231,7 +231,7 @@ CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
 
 static void create_stream(struct dev_queue *q)
 {
-    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
+    struct cuda_place *p = cuda_place_now(q);
     if (!cuda_check(q->client, make_stream(q, p, &q->stream), "the device refused to make a stream")) {
         q->stream = NULL;
         return;
@@ -261,7 +261,7 @@ static void move_stream(struct dev_queue *q)
     struct dev *d = c->dev;
     CUstream next = NULL;
     cuda_stream_settle(q); /* which may destroy what was the client's place until now */
-    struct cuda_place *p = cuda_place_now(q, memory_order_acquire);
+    struct cuda_place *p = cuda_place_now(q);
     /* One move at a time; and what failed once is not tried with every operation. */
     if (q->before || q->refused == p->number)
         return;

@@ -85,7 +85,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         return;
     }
     cuda_enter(q->gpu); /* what it waits for may have been handed to another one */
-    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed))) {
+    if (GM_UNLIKELY(q->place != cuda_place_now(q))) {
         cuda_chain_hand_over(q);
         cuda_stream_place(q);
     }
@@ -113,7 +113,7 @@ bool cuda_queue_is_open(struct dev_queue *q)
     if (q->gate || !gm_list_empty(&q->held))
         return false;
     cuda_chain_hand_over(q);
-    if (GM_UNLIKELY(q->place != cuda_place_now(q, memory_order_relaxed)))
+    if (GM_UNLIKELY(q->place != cuda_place_now(q)))
         cuda_stream_place(q);
     return q->stream != NULL;
 }

@@ -246,9 +246,9 @@ struct dev_queue {
 /* The part of `whole` that the queue is to be in; `whole` if there can be none. The client's thread. */
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole);
 /* Where the queue's stream is to be, from now on. */
-static inline struct cuda_place *cuda_place_now(struct dev_queue *q, memory_order order)
+static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
 {
-    struct cuda_place *p = atomic_load_explicit(&q->client->seats[q->gpu->index].place, order);
+    struct cuda_place *p = atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire);
     return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
 }
 
