@@ -167,8 +167,8 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     pthread_mutex_lock(&c->places_lock);
     p->number = ++c->places_made;
     gm_list_append(&c->places, &p->link);
+    atomic_store_explicit(&seat->place, p, memory_order_release); /* or it is collected as one that was left */
     pthread_mutex_unlock(&c->places_lock);
-    atomic_store_explicit(&seat->place, p, memory_order_release);
     return CUDA_SUCCESS;
 }
 

@@ -66,7 +66,8 @@ static void (*asked)(CUstream);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
-static unsigned streams_count, greens;
+static unsigned streams_count;
+static _Atomic unsigned greens;
 static __thread const struct cuda_gpu *entered;
 static struct fake_copy copies[16];
 static unsigned copies_count, copies_allowed = UINT_MAX, faults;
@@ -466,7 +467,7 @@ static unsigned split_sms(struct fake_sms *from, unsigned size, unsigned most, s
 static CUresult split(CUdevResource *out, unsigned *count, const CUdevResource *all, CUdevResource *rest,
                       unsigned flags, unsigned size)
 {
-    static uint64_t splits;
+    static _Atomic uint64_t splits;
     struct fake_sms groups[FAKE_GROUPS + 1];
     struct piece p = take(all);
     cr_assert_eq(p.split, 0, "what came out of a split is not split again");

@@ -68,6 +68,7 @@ static struct cuda_library libraries[SEQ_MAX];
 static uint32_t libraries_count;
 static uint64_t seed, state;
 static bool standing; /* some stream may stand still */
+static _Atomic bool at_work;
 
 static uint32_t any(uint32_t below)
 {
@@ -301,6 +302,8 @@ static void run(struct model_queue *m)
 
 static void change_place(struct model_client *c)
 {
+    if (atomic_load(&at_work))
+        return; /* somebody else does */
     static const uint32_t shares[] = { 132, 80, 40, 16 };
     cr_assert_eq(cuda_place_set(c->c, &d->gpus[any(d->count)], shares[any(4)], (int)any(2)), CUDA_SUCCESS);
 }
@@ -456,14 +459,30 @@ static void finish(void)
     fake_forget();
 }
 
+/* What the main thread does to a client while that one's thread works. */
+static void *main_thread(void *arg)
+{
+    static const uint32_t shares[] = { 132, 80, 40, 16 };
+    struct dev_client *c = arg;
+    for (unsigned i = 0; atomic_load(&at_work); i++) {
+        cr_assert_eq(cuda_place_set(c, &d->gpus[i % d->count], shares[i % 4], i % 3 == 0), CUDA_SUCCESS);
+        pthread_mutex_lock(&c->modules_lock);
+        atomic_fetch_add(&c->runs.modules, i % 16 == 0);
+        pthread_mutex_unlock(&c->modules_lock);
+        sched_yield();
+    }
+    return NULL;
+}
+
 static uint64_t setting(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static void cases(uint32_t gpus, uint32_t programs, uint64_t count)
+static void cases(uint32_t gpus, uint32_t programs, uint64_t count, bool beside)
 {
+    pthread_t thread = 0;
     const uint64_t first = setting("ORDER_FIRST", 1);
     d = fake_devices(gpus);
     clients_count = programs;
@@ -473,25 +492,35 @@ static void cases(uint32_t gpus, uint32_t programs, uint64_t count)
         state = seed;
         for (uint32_t i = 0; i < programs; i++)
             begin(&clients[i], i, programs > 1);
+        atomic_store(&at_work, beside);
+        if (beside)
+            cr_assert_eq(pthread_create(&thread, NULL, main_thread, clients[0].c), 0);
         for (uint32_t n = any(STEPS); n; n--) {
             step();
             look();
         }
+        if (atomic_exchange(&at_work, false))
+            pthread_join(thread, NULL);
         finish();
     }
 }
 
 Test(order, one_gpu)
 {
-    cases(1, 1, 300);
+    cases(1, 1, 300, false);
 }
 
 Test(order, several_gpus)
 {
-    cases(3, 1, 300);
+    cases(3, 1, 300, false);
 }
 
 Test(order, programs_that_print)
 {
-    cases(1, 2, 100);
+    cases(1, 2, 100, false);
+}
+
+Test(order, beside_the_main_thread)
+{
+    cases(2, 1, 50, true);
 }
