@@ -433,10 +433,9 @@ static bool is_done(void)
     return true;
 }
 
-static void finish(void)
+static void complete(void)
 {
     const uint64_t deadline = gm_now_ns() + 10 * GM_NS_PER_S;
-    stand(NULL, false);
     while (!is_done()) {
         for (uint32_t i = 0; i < clients_count * EACH; i++)
             open_gate(queue_of(i));
@@ -448,8 +447,22 @@ static void finish(void)
     look();
     for (uint32_t i = 0; i < clients_count * EACH; i++)
         cr_assert_eq(queue_of(i)->happened, queue_of(i)->count, "seed %lu: something was never done", seed);
+}
+
+/* .. or the programs are gone in the middle of it. */
+static void finish(void)
+{
+    const uint32_t *numbers;
+    stand(NULL, false);
+    if (any(4))
+        complete();
+    for (uint32_t i = 0; i < clients_count; i++)
+        cuda_client_stop(clients[i].c);
+    look();
     for (uint32_t i = 0; i < clients_count; i++) {
         fake_client_end(clients[i].c);
+        cr_assert_eq(fake_happened(&numbers), 0, "seed %lu: something happens when its program has been stopped",
+                     seed);
         for (uint32_t k = 0; k < MODULES; k++)
             cuda_library_close(d, clients[i].modules[k]);
     }
