@@ -245,6 +245,38 @@ static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, 
     return s->array ? take_array(c, r, s) : take_memory(c, r, s);
 }
 
+static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r, const struct side *dst,
+                     const struct side *src)
+{
+    const CUDA_MEMCPY3D box = {
+        .srcXInBytes = src->x,
+        .srcY = src->y,
+        .srcZ = src->z,
+        .srcMemoryType = src->array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .srcDevice = src->address,
+        .srcArray = src->handle,
+        .srcPitch = src->pitch,
+        .srcHeight = src->rows,
+        .dstXInBytes = dst->x,
+        .dstY = dst->y,
+        .dstZ = dst->z,
+        .dstMemoryType = dst->array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
+        .dstDevice = dst->address,
+        .dstArray = dst->handle,
+        .dstPitch = dst->pitch,
+        .dstHeight = dst->rows,
+        .WidthInBytes = r->width,
+        .Height = r->height,
+        .Depth = r->depth,
+    };
+    struct cuda_gpu *does = dst->gpu ? dst->gpu : src->gpu;
+    CUstream into;
+    CUresult result = cuda_go(q, does, &into);
+    if (result == CUDA_SUCCESS)
+        result = q->client->dev->api.cuMemcpy3DAsync_v2(&box, into);
+    return cuda_leave(q, does, result);
+}
+
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
 {
     struct dev_client *c = q->client;
@@ -254,43 +286,20 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     struct side src = {
         r->src_array, r->src_level, r->src_x, r->src_y, r->src_z, r->src, r->src_pitch, r->src_slice
     };
+    CUresult result = CUDA_SUCCESS;
     if (!r->width || !r->height || !r->depth)
         return;
-    CUresult result = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS)
-        result = take(c, r, &src);
-    if (result == CUDA_SUCCESS && dst.gpu && src.gpu && dst.gpu != src.gpu)
-        result = CUDA_ERROR_INVALID_HANDLE;
-    if (result != CUDA_SUCCESS) {
-        cuda_misplaced(q, result, r->dst,
+    pthread_mutex_lock(&c->memory_lock);
+    CUresult wrong = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
+    if (wrong == CUDA_SUCCESS)
+        wrong = take(c, r, &src);
+    if (wrong == CUDA_SUCCESS && dst.gpu && src.gpu && dst.gpu != src.gpu)
+        wrong = CUDA_ERROR_INVALID_HANDLE;
+    if (wrong == CUDA_SUCCESS)
+        result = copy(q, r, &dst, &src);
+    pthread_mutex_unlock(&c->memory_lock);
+    if (wrong != CUDA_SUCCESS)
+        cuda_misplaced(q, wrong, r->dst,
                        "copy of an array that does not exist, or beyond its bounds, or outside the window");
-        return;
-    }
-    const CUDA_MEMCPY3D box = {
-        .srcXInBytes = src.x,
-        .srcY = src.y,
-        .srcZ = src.z,
-        .srcMemoryType = src.array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
-        .srcDevice = src.address,
-        .srcArray = src.handle,
-        .srcPitch = src.pitch,
-        .srcHeight = src.rows,
-        .dstXInBytes = dst.x,
-        .dstY = dst.y,
-        .dstZ = dst.z,
-        .dstMemoryType = dst.array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED,
-        .dstDevice = dst.address,
-        .dstArray = dst.handle,
-        .dstPitch = dst.pitch,
-        .dstHeight = dst.rows,
-        .WidthInBytes = r->width,
-        .Height = r->height,
-        .Depth = r->depth,
-    };
-    struct cuda_gpu *does = dst.gpu ? dst.gpu : src.gpu;
-    CUstream into;
-    result = cuda_go(q, does, &into);
-    if (result == CUDA_SUCCESS)
-        result = c->dev->api.cuMemcpy3DAsync_v2(&box, into);
-    (void)cuda_outcome(q, cuda_leave(q, does, result), "the device refused a copy of an array");
+    (void)cuda_outcome(q, result, "the device refused a copy of an array");
 }

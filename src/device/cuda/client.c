@@ -121,6 +121,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
+    pthread_mutex_init(&c->memory_lock, NULL);
     pthread_mutex_init(&c->owners_lock, NULL);
     gm_list_init(&c->places);
     cuda_arrays_init(c);
@@ -200,6 +201,8 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
     }
     CUresult r = c->dev->api.cuMemHostRegister_v2(pointer(address), size,
                                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (r == CUDA_SUCCESS && (r = (CUresult)cuda_owner_add(c, address, size, CUDA_HOST)) != CUDA_SUCCESS)
+        (void)c->dev->api.cuMemHostUnregister(pointer(address));
     if (r != CUDA_SUCCESS) {
         range_remove(range);
         (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -321,14 +324,16 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
 static void range_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
+    pthread_mutex_lock(&c->memory_lock);
+    cuda_owner_remove(c, r->address);
     if (r->host) {
         (void)c->dev->api.cuMemHostUnregister(pointer(r->address));
         (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
                    -1, 0);
     } else {
         (void)c->dev->api.cuMemUnmap(r->address, r->size);
-        cuda_owner_remove(c, r->address);
     }
+    pthread_mutex_unlock(&c->memory_lock);
     range_remove(r);
 }
 
@@ -398,6 +403,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_owners_finish(c);
     cuda_output_leave(c);
     tp_output_finish(&c->output);
+    pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);
     pthread_mutex_destroy(&c->modules_lock);
     free(c);

@@ -4,7 +4,9 @@
  * an operation on another GPU's memory takes a detour through a stream of that GPU, and a copy from GPU to GPU is
  * one between peers, which works whether they can touch each other's memory or not.
  *
- * Where there is one GPU nothing of this is used.
+ * Where there is one GPU this only says what is mapped. The driver takes an address that it does not know for ordinary memory of this
+ * process, and reads or writes it there and then; so it is not asked to copy what is not mapped, nor while it is being
+ * unmapped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,8 +41,6 @@ static uint32_t upper_bound(const struct dev_client *c, uint64_t address)
 int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device)
 {
     int r = GM_CUDA_OUT_OF_MEMORY;
-    if (c->dev->count == 1)
-        return GM_CUDA_SUCCESS;
     pthread_mutex_lock(&c->owners_lock);
     if (gm_array_room(&c->owners, sizeof(*c->owners), c->owners_count, OWNERS_MAX)) {
         uint32_t i = upper_bound(c, address);
@@ -70,6 +70,19 @@ void cuda_owners_finish(struct dev_client *c)
     pthread_mutex_destroy(&c->owners_lock);
 }
 
+bool cuda_owner_of_all(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    const uint64_t end = address + size;
+    pthread_mutex_lock(&c->owners_lock);
+    uint32_t i = upper_bound(c, address);
+    if (i)
+        i--;
+    for (; i < c->owners_count && c->owners[i].address <= address && address < c->owners[i].end && address < end; i++)
+        address = c->owners[i].end;
+    pthread_mutex_unlock(&c->owners_lock);
+    return address >= end;
+}
+
 /* Of a module's variable. */
 static struct cuda_gpu *owner_outside(struct dev_client *c, uint64_t address, struct cuda_gpu *none)
 {
@@ -89,7 +102,8 @@ struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_
         return address - c->base < 2 * c->half ? none : owner_outside(c, address, none);
     pthread_mutex_lock(&c->owners_lock);
     uint32_t i = upper_bound(c, address);
-    struct cuda_gpu *g = i && address < c->owners[i - 1].end ? &c->dev->gpus[c->owners[i - 1].device] : none;
+    const struct cuda_owner *o = i ? &c->owners[i - 1] : NULL;
+    struct cuda_gpu *g = o && address < o->end && o->device != CUDA_HOST ? &c->dev->gpus[o->device] : none;
     pthread_mutex_unlock(&c->owners_lock);
     return g;
 }

@@ -117,8 +117,9 @@ struct cuda_seat {
 /* Whose memory an address is; sorted. far.c */
 struct cuda_owner {
     uint64_t address, end;
-    uint32_t device;
+    uint32_t device; /* or this */
 };
+#define CUDA_HOST UINT32_MAX
 
 struct dev_client {
     struct gm_list link;
@@ -133,8 +134,9 @@ struct dev_client {
     uint32_t multiprocessors[DEV_DEVICES];
     int priority;
     struct gm_list ranges;
+    pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t owners_lock;
-    struct cuda_owner *owners; /* owners_lock; of the ranges, where there are several GPUs */
+    struct cuda_owner *owners; /* owners_lock; of the ranges */
     uint32_t owners_count;
     struct cuda_gpu *asked; /* the client's thread: by the question that is being answered */
     pthread_mutex_t modules_lock;
@@ -264,7 +266,7 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
 /* The client's fault, at an address. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
-/* A range lies inside the client's window, or inside a variable of one of its modules. */
+/* A range is memory that the client has in its window, or inside a variable of one of its modules. */
 bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
@@ -285,10 +287,12 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* --- far.c: memory of another GPU than the queue's */
-/* Main thread: what is mapped there is this GPU's, and no longer. CUresult */
+/* Main thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */
 int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
 void cuda_owner_remove(struct dev_client *c, uint64_t address);
 void cuda_owners_finish(struct dev_client *c);
+/* Any thread: all of a piece of the window is mapped. */
+bool cuda_owner_of_all(struct dev_client *c, uint64_t address, uint64_t size);
 /* Any thread: the GPU whose memory that is; `none` for the host's, and for what is nobody's. */
 struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none);
 /* The client's thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered;

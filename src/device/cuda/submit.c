@@ -89,7 +89,7 @@ bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
     uint64_t window = 2 * c->half;
     bool found = false;
     if (address - c->base < window)
-        return size <= window - (address - c->base);
+        return size <= window - (address - c->base) && cuda_owner_of_all(c, address, size);
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
         for (uint32_t i = 0; i < m->globals_count && !found; i++)
@@ -190,20 +190,27 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
     return cuda_leave(q, does, result);
 }
 
-static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
+static bool is_held(struct dev_client *c, const struct wire_rec_copy *r)
 {
     uint64_t dst_size, src_size;
+    return extent(r, r->dst_pitch, r->dst_slice, &dst_size) && extent(r, r->src_pitch, r->src_slice, &src_size) &&
+           (r->height == 1 || (r->dst_pitch >= r->width && r->src_pitch >= r->width)) && r->depth <= 1u << 16 &&
+           cuda_holds(c, r->dst, dst_size) && cuda_holds(c, r->src, src_size);
+}
+
+static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
+{
+    struct dev_client *c = q->client;
     CUresult result = CUDA_SUCCESS;
     if (!r->width || !r->height || !r->depth)
         return;
-    if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
-        (r->height > 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16 ||
-        !cuda_holds(q->client, r->dst, dst_size) || !cuda_holds(q->client, r->src, src_size))
+    pthread_mutex_lock(&c->memory_lock);
+    bool held = is_held(c, r);
+    if (held)
+        result = GM_UNLIKELY(c->dev->count > 1) ? copy_far(q, r) : copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
+    pthread_mutex_unlock(&c->memory_lock);
+    if (!held)
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
-    else if (GM_UNLIKELY(q->client->dev->count > 1))
-        result = copy_far(q, r);
-    else
-        result = copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
     (void)cuda_outcome(q, result, "the device refused a copy");
 }
 

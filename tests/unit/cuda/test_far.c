@@ -1,6 +1,7 @@
 /* Several GPUs: each operation is in the context, and mostly in the stream, of the GPU whose memory it is about. The fake driver checks that
  * a stream's context is current whenever something is put into it. */
 #include <criterion/criterion.h>
+#include <limits.h>
 
 #include "fake.h"
 
@@ -15,6 +16,7 @@ static struct dev_client *client(struct dev *d)
     struct dev_client *c = fake_client(d, 132, 0);
     cr_assert_eq(cuda_owner_add(c, there, 2 * MIB, 1), 0);
     cr_assert_eq(cuda_owner_add(c, here, 2 * MIB, 0), 0);
+    cr_assert_eq(cuda_owner_add(c, host, 2 * MIB, CUDA_HOST), 0);
     return c;
 }
 
@@ -44,6 +46,41 @@ Test(far, whose_memory_it_is)
     cuda_owner_remove(c, here);
     cr_assert_null(cuda_owner(c, here, NULL));
     cr_assert_eq(cuda_owner(c, there, NULL), &d->gpus[1]);
+    fake_client_end(c);
+}
+
+Test(far, what_is_memory)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    cr_assert(cuda_owner_of_all(c, here, 2 * MIB));
+    cr_assert(cuda_owner_of_all(c, here + MIB, 3 * MIB), "one beside the other");
+    cr_assert_not(cuda_owner_of_all(c, here + MIB, 3 * MIB + 1));
+    cr_assert(cuda_owner_of_all(c, host + 2 * MIB - 1, 1));
+    cr_assert_not(cuda_owner_of_all(c, host + 2 * MIB - 1, 2));
+    cr_assert_not(cuda_owner_of_all(c, host - 1, 1));
+    cr_assert_not(cuda_owner_of_all(c, host - 1, 2));
+    cuda_owner_remove(c, here);
+    cr_assert_not(cuda_owner_of_all(c, here, 4 * MIB));
+    cr_assert_not(cuda_owner_of_all(c, here + 2 * MIB - 1, 2));
+    fake_client_end(c);
+}
+
+/* The driver takes other addresses for this process's, which it would read there and then. */
+Test(far, what_is_not_mapped_is_not_copied)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const struct fake_copy *copies;
+    copy(q, 1, here, host);
+    cr_assert_eq(fake_copies(&copies), 1);
+    fake_refuse_copies(UINT_MAX); /* but clients have errors */
+    copy(q, 2, here, host + 2 * MIB - 63);
+    cr_assert_eq(fake_faults(), 1);
+    copy(q, 3, host + 4 * MIB, here);
+    cr_assert_eq(fake_faults(), 2);
+    cr_assert_eq(fake_copies(&copies), 1);
     fake_client_end(c);
 }
 
