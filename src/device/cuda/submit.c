@@ -107,64 +107,108 @@ static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice
            !__builtin_add_overflow(*out, r->width, out);
 }
 
-/* From one GPU's memory to another one's. */
-static CUresult copy_between(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_gpu *to,
-                             const struct cuda_gpu *from, CUstream into)
+/* A copy as the driver takes it in one call. */
+struct volume {
+    uint64_t width, height, depth;
+    uint64_t dst_pitch, src_pitch;
+    uint64_t dst_rows, src_rows; /* of a plane */
+};
+
+#define PITCH_MAX ((uint64_t)INT32_MAX)
+
+static bool has_planes_of_rows(uint64_t slice, uint64_t pitch, uint64_t height)
 {
-    const struct cuda_driver *api = &q->client->dev->api;
-    CUresult result = CUDA_SUCCESS;
-    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++) {
-        CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
-        if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width)) {
-            result = api->cuMemcpyPeerAsync(dst, to->context, src, from->context, r->width * r->height, into);
-            continue;
-        }
-        const CUDA_MEMCPY3D_PEER box = {
-            .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-            .srcDevice = src,
-            .srcContext = from->context,
-            .srcPitch = r->src_pitch,
-            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-            .dstDevice = dst,
-            .dstContext = to->context,
-            .dstPitch = r->dst_pitch,
-            .WidthInBytes = r->width,
-            .Height = r->height,
-            .Depth = 1,
-        };
-        result = api->cuMemcpy3DPeerAsync(&box, into);
-    }
-    return result;
+    return pitch && pitch <= PITCH_MAX && slice % pitch == 0 && slice / pitch >= height;
 }
 
-static CUresult copy_plane(struct dev_queue *q, const struct wire_rec_copy *r, uint64_t z, CUstream into)
+/* All planes, where they are whole rows apart: a call for each would fill the driver's queues, and nobody counts those. */
+static bool take_volume(const struct wire_rec_copy *r, struct volume *v)
 {
-    const struct cuda_driver *api = &q->client->dev->api;
-    CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
-    if (r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width))
-        return api->cuMemcpyAsync(dst, src, r->width * r->height, into);
+    if (r->height == 1) { /* planes are rows */
+        *v = (struct volume) { r->width, r->depth, 1, r->dst_slice, r->src_slice, r->depth, r->depth };
+        return r->dst_slice >= r->width && r->src_slice >= r->width && r->dst_slice <= PITCH_MAX &&
+               r->src_slice <= PITCH_MAX;
+    }
+    if (!has_planes_of_rows(r->dst_slice, r->dst_pitch, r->height) ||
+        !has_planes_of_rows(r->src_slice, r->src_pitch, r->height))
+        return false;
+    *v = (struct volume) { r->width,
+                           r->height,
+                           r->depth,
+                           r->dst_pitch,
+                           r->src_pitch,
+                           r->dst_slice / r->dst_pitch,
+                           r->src_slice / r->src_pitch };
+    return true;
+}
+
+/* From one GPU's memory to another one's. */
+static CUresult copy_volume_between(struct dev_queue *q, const struct volume *v, CUdeviceptr dst, CUdeviceptr src,
+                                    const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
+{
+    const CUDA_MEMCPY3D_PEER box = {
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = src,
+        .srcContext = from->context,
+        .srcPitch = v->src_pitch,
+        .srcHeight = v->src_rows,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = dst,
+        .dstContext = to->context,
+        .dstPitch = v->dst_pitch,
+        .dstHeight = v->dst_rows,
+        .WidthInBytes = v->width,
+        .Height = v->height,
+        .Depth = v->depth,
+    };
+    return q->client->dev->api.cuMemcpy3DPeerAsync(&box, into);
+}
+
+static CUresult copy_volume(struct dev_queue *q, const struct volume *v, CUdeviceptr dst, CUdeviceptr src,
+                            const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
+{
+    if (GM_UNLIKELY(to != from))
+        return copy_volume_between(q, v, dst, src, to, from, into);
     const CUDA_MEMCPY3D box = {
         .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
         .srcDevice = src,
-        .srcPitch = r->src_pitch,
+        .srcPitch = v->src_pitch,
+        .srcHeight = v->src_rows,
         .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
         .dstDevice = dst,
-        .dstPitch = r->dst_pitch,
-        .WidthInBytes = r->width,
-        .Height = r->height,
-        .Depth = 1,
+        .dstPitch = v->dst_pitch,
+        .dstHeight = v->dst_rows,
+        .WidthInBytes = v->width,
+        .Height = v->height,
+        .Depth = v->depth,
     };
-    return api->cuMemcpy3DAsync_v2(&box, into);
+    return q->client->dev->api.cuMemcpy3DAsync_v2(&box, into);
+}
+
+static CUresult copy_bytes(struct dev_queue *q, CUdeviceptr dst, CUdeviceptr src, size_t size,
+                           const struct cuda_gpu *to, const struct cuda_gpu *from, CUstream into)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    return GM_UNLIKELY(to != from) ? api->cuMemcpyPeerAsync(dst, to->context, src, from->context, size, into)
+                                   : api->cuMemcpyAsync(dst, src, size, into);
 }
 
 static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_gpu *to,
                           const struct cuda_gpu *from, CUstream into)
 {
+    const struct volume plane = {
+        .width = r->width, .height = r->height, .depth = 1, .dst_pitch = r->dst_pitch, .src_pitch = r->src_pitch
+    };
+    bool is_run = r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width);
     CUresult result = CUDA_SUCCESS;
-    if (GM_UNLIKELY(to != from))
-        return copy_between(q, r, to, from, into);
-    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++)
-        result = copy_plane(q, r, z, into);
+    struct volume all;
+    if (GM_UNLIKELY(r->depth > 1) && take_volume(r, &all))
+        return copy_volume(q, &all, r->dst, r->src, to, from, into);
+    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++) {
+        CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
+        result = is_run ? copy_bytes(q, dst, src, r->width * r->height, to, from, into)
+                        : copy_volume(q, &plane, dst, src, to, from, into);
+    }
     return result;
 }
 

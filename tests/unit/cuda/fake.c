@@ -72,6 +72,7 @@ static __thread const struct cuda_gpu *entered;
 static struct fake_copy copies[16];
 static unsigned copies_count, copies_allowed = UINT_MAX, faults;
 static bool faults_expected;
+static CUDA_MEMCPY3D last_box;
 static char printed[1 << 16]; /* not flushed */
 static uint32_t happened[1 << 16];
 static unsigned happened_count;
@@ -337,6 +338,14 @@ static CUresult copy_peers(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcon
     return copied(dst, src, size, s, true);
 }
 
+static CUresult copy_box(const CUDA_MEMCPY3D *b, CUstream s)
+{
+    cr_assert_eq(b->srcMemoryType, CU_MEMORYTYPE_UNIFIED);
+    cr_assert_eq(b->dstMemoryType, CU_MEMORYTYPE_UNIFIED);
+    last_box = *b;
+    return copied(b->dstDevice, b->srcDevice, b->WidthInBytes * b->Height * b->Depth, s, false);
+}
+
 static CUresult write_to(CUdeviceptr dst, const void *src, size_t size, CUstream s)
 {
     return copied(dst, 0, size, s, false);
@@ -558,6 +567,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGraphLaunch = graph_launch,
                                 .cuMemcpyAsync = copy,
                                 .cuMemcpyPeerAsync = copy_peers,
+                                .cuMemcpy3DAsync_v2 = copy_box,
                                 .cuMemcpyHtoDAsync_v2 = write_to,
                                 .cuMemsetD32Async = set,
                                 .cuLaunchKernel = launch,
@@ -816,6 +826,11 @@ void fake_refuse_copies(unsigned after)
 {
     copies_allowed = after;
     faults_expected = true;
+}
+
+const CUDA_MEMCPY3D *fake_box(void)
+{
+    return &last_box;
 }
 
 unsigned fake_faults(void)

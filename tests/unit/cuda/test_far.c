@@ -179,14 +179,61 @@ Test(far, a_detour_ends_where_it_fails)
     cr_assert_eq(fake_copies(&copies), 1);
     fake_hold(copies[0].stream, true);
     fake_refuse_copies(1);
-    const struct wire_rec_copy r = {
-        .dst = there, .src = there + MIB, .width = 64, .height = 1, .depth = 2, .dst_slice = 64, .src_slice = 64
-    };
+    const struct wire_rec_copy r = { .dst = there,
+                                     .src = there + MIB,
+                                     .width = 64,
+                                     .height = 1,
+                                     .depth = 2,
+                                     .dst_slice = 32,
+                                     /* planes that overlap are no volume */ .src_slice = 64 };
     cr_assert_eq(cuda_copy(q, 2, &r), 0);
     cr_assert_eq(fake_copies(&copies), 2);
     cr_assert_eq(fake_faults(), 1);
     cr_assert_not(cuda_queue_is_done(q));
     fake_hold(copies[0].stream, false);
     cr_assert(cuda_queue_is_done(q));
+    fake_client_end(c);
+}
+
+static unsigned volume(struct dev_queue *q, uint64_t seq, uint64_t height, uint64_t depth, uint64_t pitch,
+                       uint64_t slice)
+{
+    const struct fake_copy *copies;
+    unsigned before = fake_copies(&copies);
+    const struct wire_rec_copy r = { .dst = here,
+                                     .src = host,
+                                     .width = 16,
+                                     .height = height,
+                                     .depth = depth,
+                                     .dst_pitch = pitch,
+                                     .dst_slice = slice,
+                                     .src_pitch = 16,
+                                     .src_slice = 16 * height };
+    cr_assert_eq(cuda_copy(q, seq, &r), 0);
+    return fake_copies(&copies) - before;
+}
+
+/* Planes are one call of the driver where they can be. */
+Test(far, copies_of_planes)
+{
+    struct dev *d = fake_device();
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const CUDA_MEMCPY3D *box = fake_box();
+    cr_assert_eq(volume(q, 1, 4, 300, 32, 5 * 32), 1);
+    cr_assert_eq(box->Depth, 300);
+    cr_assert_eq(box->Height, 4);
+    cr_assert_eq(box->dstHeight, 5);
+    cr_assert_eq(box->dstPitch, 32);
+    cr_assert_eq(box->srcHeight, 4);
+    cr_assert_eq(volume(q, 2, 1, 300, 0, 100), 1);
+    cr_assert_eq(box->Depth, 1);
+    cr_assert_eq(box->Height, 300);
+    cr_assert_eq(box->dstPitch, 100);
+    cr_assert_eq(box->srcPitch, 16);
+    cr_assert_eq(volume(q, 3, 4, 3, 32, 5 * 32 + 1), 3, "not whole rows apart");
+    cr_assert_eq(box->Depth, 1);
+    cr_assert_eq(box->Height, 4);
+    cr_assert_eq(volume(q, 4, 4, 1, 32, 0), 1);
     fake_client_end(c);
 }
