@@ -11,8 +11,9 @@
  * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
  * error, and the server starts another executor for the rest.
  *
- * Locks: dev.lock for the list of active queues and for how often groups of multiprocessors are used; everything else of a client belongs to its thread, or to the main
- * thread while that one does not run.
+ * Locks: dev.lock for the list of active queues, for how often groups of multiprocessors are used, and for who prints. Of a client:
+ * memory_lock, then owners_lock or modules_lock; places_lock, then dev.lock. Everything else of a client belongs to its thread, or to
+ * the main thread while that one does not run. Nobody reports a fault with one of them held.
  */
 #ifndef GMUX_DEVICE_CUDA_STATE_H
 #define GMUX_DEVICE_CUDA_STATE_H
