@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "control/command.h"
 #include "control/daemon.h"
+#include "transport/foreign.h"
 
 #define SWEEP_MS     1000
 #define ACCEPT_BURST 32
@@ -170,19 +171,19 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
     ctl_log_accept(d);
     if (tp_peer(fd, &peer) < 0) {
         ctl_log_stranger(d, "User did not send valid credentials");
-        gm_close(fd);
+        tp_hang_up(fd);
         return;
     }
     bool full = d->conns_count >= d->conns_max;
     if (full || (!privileged && count_user(d, peer.uid) >= CTL_CONNS_PER_USER)) {
         ctl_log_stranger(d, "Dropping connection of process %d, user %u: too many connections", (int)peer.pid,
                          (unsigned)peer.uid);
-        gm_close(fd);
+        tp_hang_up(fd);
         return;
     }
     struct ctl_conn *c = calloc(1, sizeof(*c));
     if (!c) {
-        gm_close(fd);
+        tp_hang_up(fd);
         return;
     }
     c->daemon = d;

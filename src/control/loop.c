@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/list.h"
 #include "control/text.h"
+#include "transport/foreign.h"
 
 /* A peer that lets this much pile up does not read. */
 #define CHANNEL_WAITING_MAX (4u << 20)
@@ -93,7 +94,7 @@ void ctl_channel_drain(struct ctl_channel *c)
             return;
         }
         c->ops->packet(c->owner, &packet);
-        tp_packet_finish(&packet);
+        tp_packet_discard(&packet);
     }
 }
 
@@ -159,6 +160,19 @@ static void set_blocking(int fd, bool blocking)
         fcntl(fd, F_SETFL, blocking ? flags & ~O_NONBLOCK : flags | O_NONBLOCK);
 }
 
+/* `end`: also the connection, which is nobody else's. */
+static void close_channel(struct ctl_channel *c, bool end)
+{
+    /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the open file as long
+     * as anybody holds it. */
+    uv_poll_stop(&c->poll);
+    c->fd = end ? tp_hang_up(c->fd) : gm_close(c->fd);
+    c->closed = true;
+    gm_list_for_each_safe (w, &c->waiting, struct waiting, link)
+        drop_waiting(c, w);
+    uv_close((uv_handle_t *)&c->poll, free_channel);
+}
+
 int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e, struct ctl_channel *given)
 {
     int fd = fcntl(given->fd, F_DUPFD_CLOEXEC, 0);
@@ -169,22 +183,14 @@ int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e, struc
     if (r < 0)
         set_blocking(given->fd, false);
     else
-        ctl_channel_close(given);
+        close_channel(given, false);
     return r;
 }
 
 void ctl_channel_close(struct ctl_channel *c)
 {
-    if (!c || c->closed)
-        return;
-    /* Stopping takes the socket out of epoll, which matters: the kernel would go on watching the open file as long
-     * as anybody holds it. */
-    uv_poll_stop(&c->poll);
-    gm_close(c->fd);
-    c->closed = true;
-    gm_list_for_each_safe (w, &c->waiting, struct waiting, link)
-        drop_waiting(c, w);
-    uv_close((uv_handle_t *)&c->poll, free_channel);
+    if (c && !c->closed)
+        close_channel(c, true);
 }
 
 /* ---- lines ---- */

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "server/image.h"
 #include "server/server.h"
+#include "transport/foreign.h"
 #include "transport/memfd.h"
 
 enum module_state {
@@ -171,7 +172,8 @@ static void on_globals(void *arg, uint64_t serial, int result, struct srv_alloca
 static bool info_is_safe(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && st.st_size > 0 && tp_memfd_check(fd, (uint64_t)st.st_size, true) == 0;
+    return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_size > 0 &&
+           tp_memfd_check(fd, (uint64_t)st.st_size, true) == 0;
 }
 
 static void on_loaded(void *arg, int result, struct tp_packet *answer)

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/server.h"
+#include "transport/foreign.h"
 #include "transport/memfd.h"
 #include "transport/signal.h"
 
@@ -332,7 +333,7 @@ const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p)
 static struct srv_object *find_by_fd(struct srv_session *c, int fd)
 {
     struct stat st, own;
-    if (fstat(fd, &st) < 0)
+    if (!tp_is_memory(fd) || fstat(fd, &st) < 0)
         return NULL;
     gm_list_for_each (o, &c->server->objects, struct srv_object, link)
         if (o->token_fd >= 0 && o->uid == c->uid && o->token_inode == st.st_ino && fstat(o->token_fd, &own) == 0 &&

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "transport/foreign.h"
 
 /* So many packets of one peer, or those that took so long, before others get their turn: some are dear, as images that are
  * compared with others. */
@@ -65,7 +66,7 @@ int srv_peer_open(struct srv_peer *p, uv_loop_t *loop, int fd, const struct srv_
     gm_list_init(&p->queue);
     int r = uv_poll_init(loop, &p->poll, fd); /* makes it non-blocking */
     if (r < 0) {
-        gm_close(fd);
+        tp_hang_up(fd);
         return r;
     }
     p->fd = fd;
@@ -85,7 +86,7 @@ void srv_peer_close(struct srv_peer *p)
         return;
     uv_poll_stop(&p->poll);
     uv_close((uv_handle_t *)&p->poll, on_closed);
-    p->fd = gm_close(p->fd);
+    p->fd = tp_hang_up(p->fd);
     gm_list_for_each_safe (q, &p->queue, struct queued, link)
         queued_free(q);
 }
@@ -125,7 +126,7 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet)
         why = "a malformed message";
     else
         why = p->ops->packet(p, packet);
-    tp_packet_finish(packet);
+    tp_packet_discard(packet);
     if (why && srv_peer_is_open(p))
         drop(p, true, why);
     return srv_peer_is_open(p) && may_receive(p) && !p->gone;

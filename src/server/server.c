@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "transport/foreign.h"
 
 /* How long a client that started us may take to say hello. */
 #define HELLO_BOUND_S 10
@@ -277,7 +278,7 @@ static int read_hello(int fd, struct tp_packet *p, struct wire_hello *hello)
         return r == 0 ? -EPIPE : r;
     struct wire_dec body = p->body;
     bool good = p->header.type == WIRE_HELLO && p->fds_count == 0 && info->check(&body);
-    tp_packet_finish(p);
+    tp_packet_discard(p);
     if (!good)
         return -EBADMSG;
     wire_get_hello(&p->body, hello);
@@ -310,7 +311,7 @@ int srv_server_run_private(struct srv_server *s, int fd)
             refuse_hello(s, fd,
                          r == -EPROTONOSUPPORT ? "client and server do not speak the same protocol"
                                                : "no hello came that we understand");
-        gm_close(fd);
+        tp_hang_up(fd);
         s->exit_status = 1;
     } else {
         const struct srv_client client = {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "server/object.h"
 #include "server/server.h"
+#include "transport/foreign.h"
 #include "transport/memfd.h"
 
 static const struct srv_peer_ops session_ops;
@@ -128,7 +129,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
         c->user = srv_user_get(s, client->uid);
     if (!c || !c->user) {
         free(c);
-        gm_close(fd);
+        tp_hang_up(fd);
         return;
     }
     c->server = s;

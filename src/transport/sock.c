@@ -6,6 +6,9 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "transport/foreign.h"
+
+#define SCM_FDS_MAX 253 /* the kernel's SCM_MAX_FD */
 
 static int make_address(const char *path, struct sockaddr_un *a)
 {
@@ -94,10 +97,10 @@ int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count
 
 int tp_recv(int fd, struct tp_packet *p)
 {
-    /* Room for more descriptors than allowed, so that the surplus is seen and closed instead of being cut off. */
+    /* Room for all that a packet can bring: the kernel would close the others, which is not to be waited for. */
     union {
         struct cmsghdr align;
-        char space[CMSG_SPACE(sizeof(int) * TP_FDS_MAX * 2)];
+        char space[CMSG_SPACE(sizeof(int) * SCM_FDS_MAX)];
     } control;
     struct iovec iov = { .iov_base = p->data, .iov_len = sizeof(p->data) };
     struct msghdr m = {
@@ -122,7 +125,7 @@ int tp_recv(int fd, struct tp_packet *p)
             if (p->fds_count < TP_FDS_MAX) {
                 p->fds[p->fds_count++] = received;
             } else {
-                gm_close(received);
+                tp_close_foreign(received);
                 bad = true;
             }
         }
@@ -132,7 +135,7 @@ int tp_recv(int fd, struct tp_packet *p)
     p->size = (size_t)n;
     p->header = wire_dec_begin(&p->body, p->data, p->size);
     if (bad || p->body.fatal || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-        tp_packet_finish(p);
+        tp_packet_discard(p);
         return -EBADMSG;
     }
     return 1;
