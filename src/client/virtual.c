@@ -50,7 +50,9 @@ static int check_location(const CUmemLocation *l)
     }
 }
 
-static int check_prop(const CUmemAllocationProp *prop)
+/* `made`: not only asked about. NCCL asks for the granularity of a NUMA node's memory on any driver that is new enough, and
+ * lives with being told that there is none when it makes some. */
+static int check_prop(const CUmemAllocationProp *prop, bool made)
 {
     const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     int r = rt_enter_any();
@@ -58,7 +60,8 @@ static int check_prop(const CUmemAllocationProp *prop)
         return r;
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
         return CUDA_ERROR_INVALID_VALUE;
-    r = check_location(&prop->location);
+    r = made || prop->location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA ? check_location(&prop->location)
+                                                                      : CUDA_SUCCESS;
     if (r)
         return r;
     if (prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE &&
@@ -95,7 +98,7 @@ static void drop_if_unused(struct rt_physical *p)
 CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option)
 {
-    int r = check_prop(prop);
+    int r = check_prop(prop, false);
     if (r)
         return r;
     if (!granularity ||
@@ -129,7 +132,7 @@ CUresult rt_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const
                         unsigned long long flags)
 {
     struct rt_made made;
-    int r = check_prop(prop);
+    int r = check_prop(prop, true);
     if (r)
         return r;
     if (!handle || flags || size == 0 || size % GRANULARITY)

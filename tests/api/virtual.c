@@ -32,6 +32,26 @@ static void supported(void)
     EQ(unit(), 2 << 20);
 }
 
+/* As NCCL asks: the granularity first, of a device that may not have such memory. */
+static void of_a_numa_node(void)
+{
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp node = plain;
+    size_t size = 0;
+    int can = 0;
+    OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+    node.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    OK(cuMemGetAllocationGranularity(&size, &node, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    TRUE(size && (size & (size - 1)) == 0);
+    int r = cuMemCreate(&handle, size, &node, 0);
+    if (can)
+        OK(r);
+    else
+        TRUE(r == CUDA_ERROR_NOT_SUPPORTED || r == CUDA_ERROR_NOT_PERMITTED);
+    if (r == CUDA_SUCCESS)
+        OK(cuMemRelease(handle));
+}
+
 static void from_the_beginning_to_the_end(void)
 {
     CUmemGenericAllocationHandle handle;
@@ -479,6 +499,7 @@ int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(supported),
+        TEST(of_a_numa_node),
         TEST(from_the_beginning_to_the_end),
         TEST(compressible),
         TEST(copies_beside_each_other),
