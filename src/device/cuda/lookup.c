@@ -40,6 +40,7 @@ static int describe(const struct cuda_gpu *g, struct cuda_function *f, const cha
         return GM_CUDA_OUT_OF_MEMORY;
     uint32_t count = param_list(g->dev, f->handle, params, &f->param_bytes);
     f->dynamic_max = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    f->in_clusters = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH) != 0;
     const struct wire_function_info info = {
         .name = name,
         .param_bytes = f->param_bytes,

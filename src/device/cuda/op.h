@@ -26,6 +26,7 @@ struct cuda_op_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
     uint32_t modules; /* the client's count of changes: while it stays, so does the kernel */
+    bool in_clusters; /* as the kernel was compiled */
     bool prints;      /* may print */
     bool more;        /* others wait behind it */
     uint32_t attributes;

@@ -345,6 +345,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .shared_bytes = l->shared_bytes,
                                         .modules =
                                             atomic_load_explicit(&q->client->runs.modules, memory_order_relaxed),
+                                        .in_clusters = f->in_clusters,
                                         .prints = l->module->library->prints && cuda_output_watched(q),
                                         .more = l->more,
                                         .attributes = l->attributes,

@@ -183,6 +183,7 @@ struct cuda_function {
     CUkernel handle;
     CUfunction loaded; /* the same in the GPU's primary context: found without a look at the current one */
     uint32_t param_bytes;
+    bool in_clusters;     /* as it was compiled, whatever a launch says */
     bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
     uint32_t dynamic_max; /* dynamic shared memory that may be launched without asking the driver for more */
 };

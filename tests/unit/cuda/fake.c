@@ -723,7 +723,8 @@ void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel 
     } params = { .attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .number = k->number };
     struct cuda_function function = { .handle = (CUkernel)(void *)library,
                                       .loaded = (CUfunction)(void *)library,
-                                      .param_bytes = sizeof(params.number) };
+                                      .param_bytes = sizeof(params.number),
+                                      .in_clusters = k->in_clusters };
     struct dev_module module = {
         .client = q->client, .library = library, .functions = &function, .functions_count = 1
     };

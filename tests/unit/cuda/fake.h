@@ -72,6 +72,7 @@ struct fake_kernel {
     bool prints;                  /* for want of a library */
     bool more;                    /* others wait behind it */
     bool attribute;               /* it has one */
+    bool in_clusters;             /* as it was compiled */
 };
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);

@@ -99,6 +99,21 @@ Test(chain, rows_become_graphs, .init = begin, .fini = end)
     cr_assert_eq(fake_graphs(), 2);
 }
 
+/* A graph's node would keep the clusters of the kernel that it had before. */
+Test(chain, kernels_in_clusters_go_by_themselves, .init = begin, .fini = end)
+{
+    get_used_to_it();
+    unsigned before = fake_graph_launches();
+    for (unsigned i = 0; i < 20; i++)
+        fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
+    happened(20);
+    launches(4);
+    fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = next++, .more = true, .in_clusters = true });
+    happened(5);
+    cr_assert_eq(fake_graph_launches() - before, 1);
+    all_of_it(0);
+}
+
 Test(chain, whatever_else_comes_is_behind_it, .init = begin, .fini = end)
 {
     get_used_to_it();
