@@ -236,7 +236,7 @@ static uint32_t access_of(const struct dev_client *c, const struct cuda_range *r
 static CUresult set_access(struct dev_client *c, struct cuda_range *range)
 {
     CUmemAccessDesc desc[DEV_DEVICES];
-    uint32_t given = 0;
+    uint32_t given = 0, writers = 0;
     size_t n = 0;
     for (uint32_t i = 0; i < c->dev->count; i++) {
         uint32_t access = access_of(c, range, i);
@@ -246,6 +246,7 @@ static CUresult set_access(struct dev_client *c, struct cuda_range *range)
         if (r != CUDA_SUCCESS)
             return r;
         given |= (uint32_t)(access != 0) << i;
+        writers |= (uint32_t)(access == WIRE_MEMORY_ACCESS_WRITE) << i;
         desc[n++] = (CUmemAccessDesc) {
             .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->dev->gpus[i].device },
             .flags = !access                             ? CU_MEM_ACCESS_FLAGS_PROT_NONE
@@ -254,8 +255,10 @@ static CUresult set_access(struct dev_client *c, struct cuda_range *range)
         };
     }
     CUresult r = n ? c->dev->api.cuMemSetAccess(range->address, range->size, desc, n) : CUDA_SUCCESS;
-    if (r == CUDA_SUCCESS)
-        range->given = given;
+    if (r != CUDA_SUCCESS)
+        return r;
+    range->given = given;
+    cuda_owner_reach(c, range->address, writers);
     return r;
 }
 
@@ -272,9 +275,9 @@ static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int f
     (void)api->cuMemRelease(handle); /* the mapping keeps it */
     if (r != CUDA_SUCCESS)
         return r;
-    r = set_access(c, range);
-    if (r == CUDA_SUCCESS)
-        r = (CUresult)cuda_owner_add(c, address, size, range->device);
+    r = (CUresult)cuda_owner_add(c, address, size, range->device);
+    if (r == CUDA_SUCCESS && (r = set_access(c, range)) != CUDA_SUCCESS)
+        cuda_owner_remove(c, address);
     if (r != CUDA_SUCCESS)
         (void)api->cuMemUnmap(address, size);
     return r;

@@ -1,8 +1,8 @@
 /*
  * Memory of another GPU than the one that a queue is on. Device memory here is mapped for the GPUs that may touch it, so
  * what the driver does with memory that it allocated itself, find out whose it is and go there, has to be done by hand:
- * an operation on another GPU's memory takes a detour through a stream of that GPU, and a copy from GPU to GPU is
- * one between peers, which works whether they can touch each other's memory or not.
+ * an operation on memory that its own GPU may not touch takes a detour through a stream of the GPU that has it, and a copy from
+ * one of those to another is one between peers, which works whether they can touch each other's memory or not.
  *
  * Where there is one GPU this only says what is mapped. The driver takes an address that it does not know for ordinary memory of this
  * process, and reads or writes it there and then; so it is not asked to copy what is not mapped, nor while it is being
@@ -45,12 +45,22 @@ int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32
     if (gm_array_room(&c->owners, sizeof(*c->owners), c->owners_count, OWNERS_MAX)) {
         uint32_t i = upper_bound(c, address);
         memmove(c->owners + i + 1, c->owners + i, (c->owners_count - i) * sizeof(*c->owners));
-        c->owners[i] = (struct cuda_owner) { address, address + size, device };
+        c->owners[i] =
+            (struct cuda_owner) { address, address + size, device, device == CUDA_HOST ? UINT32_MAX : 1u << device };
         c->owners_count++;
         r = GM_CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&c->owners_lock);
     return r;
+}
+
+void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus)
+{
+    pthread_mutex_lock(&c->owners_lock);
+    uint32_t i = upper_bound(c, address);
+    if (i && c->owners[i - 1].address == address)
+        c->owners[i - 1].reach = gpus;
+    pthread_mutex_unlock(&c->owners_lock);
 }
 
 void cuda_owner_remove(struct dev_client *c, uint64_t address)
@@ -106,6 +116,16 @@ struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_
     struct cuda_gpu *g = o && address < o->end && o->device != CUDA_HOST ? &c->dev->gpus[o->device] : none;
     pthread_mutex_unlock(&c->owners_lock);
     return g;
+}
+
+bool cuda_reaches(struct dev_client *c, const struct cuda_gpu *g, uint64_t address)
+{
+    pthread_mutex_lock(&c->owners_lock);
+    uint32_t i = upper_bound(c, address);
+    const struct cuda_owner *o = i ? &c->owners[i - 1] : NULL;
+    bool reaches = o && address < o->end && (o->reach >> g->index & 1);
+    pthread_mutex_unlock(&c->owners_lock);
+    return reaches;
 }
 
 /* --- detours ------------------------------------------------------------------------------------------------------------ */

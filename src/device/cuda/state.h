@@ -119,6 +119,7 @@ struct cuda_seat {
 struct cuda_owner {
     uint64_t address, end;
     uint32_t device; /* or this */
+    uint32_t reach;  /* GPUs that may write there, a bit each */
 };
 #define CUDA_HOST UINT32_MAX
 
@@ -291,12 +292,16 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 /* --- far.c: memory of another GPU than the queue's */
 /* Main thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */
 int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
+/* Main thread: these GPUs may write there, a bit each; until it is said, the one whose it is, and all for the host's. */
+void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus);
 void cuda_owner_remove(struct dev_client *c, uint64_t address);
 void cuda_owners_finish(struct dev_client *c);
 /* Any thread: all of a piece of the window is mapped. */
 bool cuda_owner_of_all(struct dev_client *c, uint64_t address, uint64_t size);
 /* Any thread: the GPU whose memory that is; `none` for the host's, and for what is nobody's. */
 struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none);
+/* Any thread: the GPU may write there. False for variables of modules, which are not in the window. */
+bool cuda_reaches(struct dev_client *c, const struct cuda_gpu *g, uint64_t address);
 /* The client's thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered;
  * then leave, with what that came to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
 CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);

@@ -223,6 +223,8 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     struct cuda_gpu *to = cuda_owner(q->client, r->dst, NULL), *from = cuda_owner(q->client, r->src, NULL);
     CUstream into;
+    if (cuda_reaches(q->client, q->gpu, r->dst) && cuda_reaches(q->client, q->gpu, r->src))
+        to = from = q->gpu;              /* wherever it lies; who has it may not be let to touch it */
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
     struct cuda_gpu *does = doer(q, to, from);
@@ -261,7 +263,8 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 /* The GPU that has to do an operation on one piece of memory. */
 static struct cuda_gpu *doer_at(const struct dev_queue *q, uint64_t address)
 {
-    return GM_UNLIKELY(q->client->dev->count > 1) ? cuda_owner(q->client, address, q->gpu) : q->gpu;
+    bool far = GM_UNLIKELY(q->client->dev->count > 1) && !cuda_reaches(q->client, q->gpu, address);
+    return far ? cuda_owner(q->client, address, q->gpu) : q->gpu;
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */

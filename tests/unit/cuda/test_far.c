@@ -114,6 +114,30 @@ Test(far, copies_go_where_the_memory_is)
     fake_client_end(c);
 }
 
+/* As imported memory that is mapped for the importer's GPU alone. */
+Test(far, whoever_may_touch_it_does_it)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const struct wire_rec_fill r = { .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4 };
+    const struct fake_copy *copies;
+    cuda_owner_reach(c, there, 1u << 0);
+    copy(q, 1, host, there);
+    copy(q, 2, here, there);
+    cr_assert_eq(cuda_fill(q, 3, &r), 0);
+    cr_assert_eq(fake_copies(&copies), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        cr_assert_eq(copies[i].stream, q->stream, "copy %u", i);
+        cr_assert_not(copies[i].peers, "copy %u", i);
+    }
+    cuda_owner_reach(c, there, 1u << 1);
+    copy(q, 4, here, there);
+    cr_assert_eq(fake_copies(&copies), 4);
+    cr_assert(copies[3].peers);
+    fake_client_end(c);
+}
+
 Test(far, a_detour_is_in_the_order_of_its_queue)
 {
     struct dev *d = fake_devices(2);
