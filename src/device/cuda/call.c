@@ -33,9 +33,11 @@ static client_call *const client_calls[] = {
     [WIRE_CALL_SPLIT] = cuda_split,
 };
 
-bool cuda_is_lost(struct cuda_gpu *g, CUresult r)
+void cuda_die_if_lost(struct cuda_gpu *g)
 {
-    return cuda_is_fatal(r) && cuda_is_fatal(g->dev->api.cuStreamQuery(g->print_stream));
+    CUresult r = g->dev->api.cuStreamQuery(g->print_stream);
+    if (cuda_is_fatal(r))
+        cuda_die(g->dev, r);
 }
 
 int cuda_call(struct dev_client *c, const struct dev_call *call)
@@ -49,7 +51,7 @@ int cuda_call(struct dev_client *c, const struct dev_call *call)
                          : GM_CUDA_INVALID_HANDLE;
     else if (call->function < GM_ARRAY_LEN(client_calls) && client_calls[call->function])
         r = client_calls[call->function](c, call->args, call->reply);
-    if (cuda_is_lost(c->asked, (CUresult)r))
-        cuda_die(c->dev, (CUresult)r);
+    if (r != GM_CUDA_SUCCESS)
+        cuda_die_if_lost(c->asked);
     return r;
 }

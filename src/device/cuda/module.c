@@ -26,8 +26,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     int result = cuda_library_open(m->gpu, c->uid, image, size, kind, &m->library, &info->log);
     if (result != GM_CUDA_SUCCESS) {
         free(m);
-        if (cuda_is_lost(&c->dev->gpus[device], (CUresult)result))
-            cuda_die(c->dev, (CUresult)result);
+        cuda_die_if_lost(&c->dev->gpus[device]);
         return result;
     }
     m->handle = m->library->handle;

@@ -383,9 +383,10 @@ void cuda_link_finish(struct dev_client *c);
 int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- call.c */
-/* The context has died of `r`, which came of bytes that a client sent: compilers and loaders say so of those, too, and then it is an
- * answer like others. */
-bool cuda_is_lost(struct cuda_gpu *g, CUresult r);
+/* Something was refused: by a context that has ended, in which case so does the executor, or not. The answer itself does not say:
+ * compilers and loaders give errors of ended contexts for bytes that a client sent, and what an ended context refuses may be
+ * called an invalid value. */
+void cuda_die_if_lost(struct cuda_gpu *g);
 int cuda_call(struct dev_client *c, const struct dev_call *call);
 
 /* --- queue.c */
