@@ -71,7 +71,8 @@ SHARE_HOLD=1 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33 timeout 60 "$build/tests/api/a
 exec 9>"$dir/hold"
 for _ in $(seq 200); do grep -q '^# [0-9]*:' "$dir/first" && break || sleep 0.1; done
 check "gmux a second one beside it" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=33 "$build/tests/api/api-share"
-both=$(cat "$dir/first" "$dir/out" | sed -n 's/^# [0-9]*: //p' | tr ' ' '\n' | sort | uniq -d | wc -l)
+multiprocessors() { sed -n 's/^# [0-9]*: //p' "$1" | tr ' ' '\n' | sort -u; }
+both=$( (multiprocessors "$dir/first" && multiprocessors "$dir/out") | sort | uniq -d | wc -l)
 [ "$both" -eq 0 ]
 verdict "gmux two shares of 33 % overlap in $both multiprocessors" $? "$dir/first"
 exec 9>&-

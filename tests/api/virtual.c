@@ -124,7 +124,7 @@ static void copies_beside_each_other(void)
         OK(cuMemcpyDtoHAsync(bytes, p + COPIED, COPIED, other));
         OK(cuMemcpyHtoDAsync(p + COPIED, bytes, COPIED, other));
     }
-    EQ(r.over, 0);
+    TRUE(r.over == 0 || tap_genuine()); /* which may put such a copy off */
     go = 1;
     EQ(pthread_join(thread, NULL), 0);
     IS(r.result, CUDA_SUCCESS);
