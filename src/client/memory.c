@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "client/call.h"
 #include "client/capture.h"
 #include "client/gen/api.h"
 #include "client/graph_memory.h"
@@ -194,22 +195,44 @@ CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
     return r;
 }
 
+/* What is left of the device's own memory, whoever has the rest: programs that do not come to us, and the device's driver. */
+static int device_left(int device, uint64_t *bytes)
+{
+    struct wire_call_memory_left_is left = { 0 };
+    struct rt_call call;
+    rt_call_begin(&call, WIRE_CALL_MEMORY_LEFT, 0);
+    call.device = rt_session->devices[device].index;
+    int r = rt_call_run(&call);
+    if (r == CUDA_SUCCESS)
+        wire_get_call_memory_left_is(&call.reply, &left);
+    *bytes = left.bytes;
+    return rt_call_end(&call, r);
+}
+
+/* A program that sizes its caches by this must then get them: neither more than it is granted nor more than there is. */
 CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
 {
     struct rt_context *c;
-    uint64_t left, total;
+    struct rt_memory_info info;
+    uint64_t left;
     int r = rt_enter(&c);
     if (r)
         return r;
     (void)rt_memory_reap(false);
     (void)rt_pools_trim(false);
-    r = rt_request_memory_info(rt_session, c->device, &left, &total);
+    r = rt_request_memory_info(rt_session, c->device, &info);
+    if (r == CUDA_SUCCESS && rt_session->memory_apart) {
+        r = device_left(c->device, &left);
+        if (__builtin_add_overflow(left, info.ready, &left))
+            left = UINT64_MAX;
+        info.free = GM_MIN(info.free, left);
+    }
     if (r)
         return r;
     if (freeBytes)
-        *freeBytes = left;
+        *freeBytes = info.free;
     if (totalBytes)
-        *totalBytes = total;
+        *totalBytes = info.total;
     return CUDA_SUCCESS;
 }
 

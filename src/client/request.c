@@ -191,7 +191,7 @@ int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes)
     return end_with_status(s, &e, serial);
 }
 
-int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_bytes, uint64_t *total_bytes)
+int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_info *out)
 {
     struct wire_memory_info_is answer = { 0 };
     struct wire_enc e;
@@ -202,8 +202,7 @@ int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_byte
     r = r ? r : exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
     if (r == CUDA_SUCCESS)
         wire_get_memory_info_is(&s->packet->body, &answer);
-    *free_bytes = answer.free;
-    *total_bytes = answer.total;
+    *out = (struct rt_memory_info) { .free = answer.free, .ready = answer.ready, .total = answer.total };
     return end(s, r);
 }
 

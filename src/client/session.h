@@ -130,7 +130,13 @@ int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32
                      uint64_t *address);
 /* Not waited for. No queued operation may use the memory any more. */
 int rt_request_free(struct rt_session *s, uint64_t address);
-int rt_request_memory_info(struct rt_session *s, int device, uint64_t *free_bytes, uint64_t *total_bytes);
+/* What the server's books say. */
+struct rt_memory_info {
+    uint64_t free;  /* this process is granted so much more, which others may have meanwhile */
+    uint64_t ready; /* the server has so much of it at hand */
+    uint64_t total; /* of the device */
+};
+int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_info *out);
 /* Memory objects (protocol/control.api says what each does). */
 struct rt_made {
     uint32_t object; /* its name */

@@ -38,6 +38,13 @@ struct free_op {
     uint64_t serial;
 };
 
+/* Somebody wants to know what is left, and then wants to have it: first the device gets what is on its way back. */
+struct info_op {
+    struct gm_list link; /* heap->questions */
+    uint64_t serial;
+    unsigned unmapping; /* so many ranges still, whichever: they come back in the order they went */
+};
+
 int srv_area_init(struct srv_area *area, const char *name, uint64_t base, uint64_t size, uint64_t page)
 {
     area->fd = tp_memfd_create(name, size);
@@ -85,6 +92,7 @@ int srv_heap_init(struct srv_heap *h, struct srv_session *c, struct srv_area *ar
     gm_list_init(&h->mappings);
     gm_list_init(&h->allocations);
     gm_list_init(&h->deferred);
+    gm_list_init(&h->questions);
     return srv_ranges_init(&h->small, SRV_GRANULE);
 }
 
@@ -306,6 +314,50 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
     start_alloc(op);
 }
 
+/* --- what is left ---------------------------------------------------------------------------------------------- */
+
+/* As MPS: a limit shows in what is free, the total stays the device's. */
+static void answer_info(struct srv_heap *h, uint64_t serial)
+{
+    struct srv_session *c = h->session;
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_memory_info_is m = { .free = srv_account_left(&c->account, h->quantity),
+                                           .total = c->server->devices[h->device].memory_total,
+                                           .ready = srv_ranges_left(&h->small) };
+    wire_pack_memory_info_is(&e, serial, &m);
+    srv_session_answer(c, serial, &e, NULL, 0);
+}
+
+static void answer_questions(struct srv_heap *h)
+{
+    gm_list_for_each_safe (op, &h->questions, struct info_op, link) {
+        if (--op->unmapping != 0)
+            continue;
+        gm_list_remove(&op->link);
+        answer_info(h, op->serial);
+        free(op);
+    }
+}
+
+const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
+{
+    struct wire_memory_info asked;
+    wire_get_memory_info(&p->body, &asked);
+    struct srv_heap *h = srv_session_heap(c, false, asked.device);
+    if (!h)
+        return "a question about a device that there is not";
+    struct info_op *op = h->unmapping ? malloc(sizeof(*op)) : NULL;
+    if (!op) {
+        answer_info(h, p->header.serial);
+        return NULL;
+    }
+    op->serial = p->header.serial;
+    op->unmapping = h->unmapping;
+    gm_list_init(&op->link);
+    gm_list_append(&h->questions, &op->link);
+    return NULL;
+}
+
 /* --- freeing -------------------------------------------------------------------------------------------------- */
 
 static void on_unmapped(void *arg, int result, struct tp_packet *answer)
@@ -319,6 +371,7 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     if (op->done)
         op->done(op->arg, op->serial);
     op->heap->unmapping--;
+    answer_questions(op->heap);
     start_deferred(op->heap);
     free(op);
 }
@@ -432,20 +485,5 @@ const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p)
         srv_memory_free(a, answer_free, c, p->header.serial);
     else
         srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
-    return NULL;
-}
-
-const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
-{
-    struct wire_memory_info asked;
-    wire_get_memory_info(&p->body, &asked);
-    if (asked.device >= c->server->devices_count)
-        return "a question about a device that there is not";
-    struct wire_enc e = srv_encoder(c->server);
-    /* As MPS: a limit shows in what is free, the total stays the device's. */
-    const struct wire_memory_info_is m = { srv_account_left(&c->account, srv_device_bytes(asked.device)),
-                                           c->server->devices[asked.device].memory_total };
-    wire_pack_memory_info_is(&e, p->header.serial, &m);
-    srv_session_answer(c, p->header.serial, &e, NULL, 0);
     return NULL;
 }

@@ -66,9 +66,10 @@ struct srv_heap {
     struct srv_ranges small;
     struct gm_list mappings;
     struct gm_list allocations;
-    struct gm_list deferred; /* allocations that wait for ranges on their way back */
-    unsigned unmapping;      /* such ranges */
-    unsigned empty_slabs;    /* kept for the next small allocation: at most one */
+    struct gm_list deferred;  /* allocations that wait for ranges on their way back */
+    struct gm_list questions; /* about what is left, that wait for them */
+    unsigned unmapping;       /* such ranges */
+    unsigned empty_slabs;     /* kept for the next small allocation: at most one */
 };
 
 typedef void srv_allocated_fn(void *arg, uint64_t serial, int result, struct srv_allocation *a);

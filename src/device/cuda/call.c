@@ -31,6 +31,7 @@ static client_call *const client_calls[] = {
     [WIRE_CALL_LINK_END] = cuda_link_end,
     [WIRE_CALL_TENSOR_MAP] = cuda_tensor_map,
     [WIRE_CALL_SPLIT] = cuda_split,
+    [WIRE_CALL_MEMORY_LEFT] = cuda_memory_left,
 };
 
 void cuda_die_if_lost(struct cuda_gpu *g)

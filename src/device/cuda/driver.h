@@ -21,6 +21,7 @@
     X(cuDeviceGetAttribute)                                                                                          \
     X(cuDevicePrimaryCtxRetain)                                                                                      \
     X(cuCtxSetCurrent)                                                                                               \
+    X(cuMemGetInfo_v2)                                                                                               \
     X(cuMemAddressReserve)                                                                                           \
     X(cuMemAddressFree)                                                                                              \
     X(cuMemImportFromShareableHandle)                                                                                \

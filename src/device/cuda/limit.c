@@ -2,7 +2,7 @@
  * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
  * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
  * them, whoever's it is, and the driver says so. What they take of the device's memory is nobody's charge, hence the
- * bounds.
+ * bounds. And how much of that memory is left.
  */
 #include "device/cuda/state.h"
 
@@ -14,6 +14,17 @@ static const struct {
     { CU_LIMIT_PRINTF_FIFO_SIZE, 64u << 20 },
     { CU_LIMIT_MALLOC_HEAP_SIZE, 2ull << 30 },
 };
+
+/* What is left counts what the context itself takes, and everybody outside of it. */
+int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
+{
+    size_t left = 0, total;
+    if (!wire_dec_end(args))
+        return GM_CUDA_INVALID_VALUE;
+    CUresult r = c->dev->api.cuMemGetInfo_v2(&left, &total);
+    wire_put_call_memory_left_is(reply, &(struct wire_call_memory_left_is) { left });
+    return (int)r;
+}
 
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {

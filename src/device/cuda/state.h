@@ -367,6 +367,7 @@ int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_
 int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- limit.c: the client's thread */
+int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
 /* --- link.c: the client's thread, but for the last. CUresult */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/result.h"
 #include "transport/memfd.h"
 
 void fake_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count)
@@ -150,7 +151,9 @@ static void answer(struct fake *f, int fd)
         break;
     }
     case WIRE_MEMORY_INFO:
-        wire_pack_memory_info_is(&e, serial, &(struct wire_memory_info_is) { 1 << 20, 1 << 30 });
+        if (!f->info.total)
+            f->info = (struct wire_memory_info_is) { .free = 1 << 20, .total = 1 << 30 };
+        wire_pack_memory_info_is(&e, serial, &f->info);
         break;
     case WIRE_MODULE_LOAD:
         info = module_info();
@@ -198,6 +201,18 @@ static void stand_at_gate(struct fake *f, const struct wire_record *r)
     }
 }
 
+static void answer_call(struct fake *f, const struct wire_rec_call *r)
+{
+    struct tp_reply *shared = f->session.reply;
+    struct wire_dec args;
+    struct wire_enc reply;
+    wire_dec_init(&args, r->args, r->head.size - sizeof(*r));
+    wire_enc_init(&reply, shared->bytes, sizeof(shared->bytes));
+    shared->result = f->call ? f->call(r, &args, &reply) : GM_CUDA_NOT_SUPPORTED;
+    shared->size = (uint32_t)reply.size;
+    tp_word_publish(&f->session.control->replied, r->number);
+}
+
 static void *device_main(void *arg)
 {
     static uint8_t buffer[WIRE_RECORD_MAX] GM_ALIGNED(8);
@@ -214,6 +229,8 @@ static void *device_main(void *arg)
         tp_ring_advance(&f->ring);
         if (r->op == WIRE_OP_GATE)
             stand_at_gate(f, r);
+        if (r->op == WIRE_OP_CALL)
+            answer_call(f, (const struct wire_rec_call *)(const void *)buffer);
         uint64_t before = atomic_load(&f->session.streams[r->stream].completed.value);
         assert(r->seq == before + 1);
         tp_word_publish(&f->session.streams[r->stream].completed, r->seq);

@@ -32,6 +32,9 @@ struct fake {
     struct tp_ring ring;       /* its consumer end */
     uint64_t next_address;
     int connections;
+    /* Answers a question, in the device's thread; CUresult. NULL: there is none. */
+    int (*call)(const struct wire_rec_call *r, struct wire_dec *args, struct wire_enc *reply);
+    struct wire_memory_info_is info; /* what is left; zeroed: 1 MiB of 1 GiB */
 };
 
 /* Listens, points the environment at it, and serves one connection after another. */
@@ -47,7 +50,7 @@ void fake_answer(struct fake *f, int fd, unsigned requests);
 void fake_serve_well(struct fake *f, int fd);
 
 /* Starts a device: a thread that takes records out of the ring and completes them one after the other, and stands at
- * gates until they open. For a client that has been served well. */
+ * gates until they open and answers questions. For a client that has been served well. */
 void fake_device_start(struct fake *f);
 
 #endif

@@ -839,6 +839,11 @@ unsigned fake_faults(void)
     return faults;
 }
 
+const struct cuda_gpu *fake_entered(void)
+{
+    return entered;
+}
+
 void fake_lose(void)
 {
     lost = true;

@@ -33,6 +33,8 @@ struct fake_copy {
 struct dev *fake_device(void);
 /* Several GPUs, all open. Streams and events belong to that which was entered when they were made. */
 struct dev *fake_devices(uint32_t count);
+/* Whose context is current in the calling thread. */
+const struct cuda_gpu *fake_entered(void);
 /* How many copies there have been. */
 unsigned fake_copies(const struct fake_copy **out);
 /* The context has ended: whoever finds that out ends the process, with this status. */
