@@ -350,12 +350,21 @@ static int compare(const struct rt_graph *g, const struct rt_graph *from, CUgrap
     return r;
 }
 
+/* Memory of a graph is its nodes' for good: the driver takes no other for an update. */
+static bool same_memory(const struct rt_params *a, const struct rt_params *b)
+{
+    return (a->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && a->type != CU_GRAPH_NODE_TYPE_MEM_FREE) ||
+           a->memory.memory == b->memory.memory;
+}
+
 static int compare_node(const struct rt_node *mine, const struct rt_node *from, CUgraphExecUpdateResultInfo *why)
 {
     if (mine->params.type != from->params.type)
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
     if (!same_device(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine, from);
+    if (!same_memory(&mine->params, &from->params))
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine, NULL);
     return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? compare(mine->params.child, from->params.child, why)
                                                          : CUDA_SUCCESS;
 }

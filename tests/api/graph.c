@@ -1002,24 +1002,28 @@ static CUgraph memory_behind(_Atomic int *flag, CUdeviceptr to, unsigned value)
     return g;
 }
 
-/* A launch keeps its memory to its end, whatever the executable graph has been made to do meanwhile. */
-static void memory_of_running(void)
+/* An executable graph keeps the memory that it was made with, also while it runs: a graph with other memory is no update of it. */
+static void other_memory(void)
 {
     static _Atomic int go;
     CUdeviceptr q;
     CUgraphExecUpdateResultInfo info;
     OK(cuMemAlloc(&q, 8));
+    OK(cuMemsetD32(q, 0, 2));
     CUgraph g = memory_behind(&go, q, 41), h = memory_behind(&go, q + 4, 42);
     CUgraphExec e = make(g);
-    OK(cuGraphDestroy(g));
     OK(cuGraphLaunch(e, stream));
-    OK(cuGraphExecUpdate(e, h, &info));
+    IS(cuGraphExecUpdate(e, h, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR);
     OK(cuGraphDestroy(h));
+    OK(cuGraphExecUpdate(e, g, &info));
+    EQ(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    OK(cuGraphDestroy(g));
     OK(cuGraphLaunch(e, stream));
     go = 1;
     OK(cuStreamSynchronize(stream));
     EQ(read_word(q), 41);
-    EQ(read_word(q + 4), 42);
+    EQ(read_word(q + 4), 0);
     OK(cuGraphExecDestroy(e));
     OK(cuMemFree(q));
 }
@@ -1115,7 +1119,7 @@ int main(void)
         TEST(memory_nodes),
         TEST(memory_again),
         TEST(freed_by_another_graph),
-        TEST(memory_of_running),
+        TEST(other_memory),
         TEST(memory_of_ended_context),
         TEST(auto_free),
     };
