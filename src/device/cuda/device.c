@@ -131,6 +131,8 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
         r = api->cuModuleGetFunction(&g->stamp, module, "stamp");
     if (r == CUDA_SUCCESS)
         r = cuda_output_add(g);
+    if (r == CUDA_SUCCESS)
+        cuda_limits_open(g);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "device %u (%s) does not open: error %d", g->index, g->info.name, (int)r);
         g->context = NULL; /* retained for good; the next one to want it tries again */

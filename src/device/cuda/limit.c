@@ -1,10 +1,14 @@
 /*
  * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
  * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
- * them, whoever's it is, and the driver says so. What they take of the device's memory is nobody's charge, hence the
+ * them, whoever's it is, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
+ * there is such a kernel. What they take of the device's memory is nobody's charge, hence the
  * bounds. And how much of that memory is left.
  */
+#include "base/log.h"
 #include "device/cuda/state.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 static const struct {
     CUlimit limit;
@@ -24,6 +28,15 @@ int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_en
     CUresult r = c->dev->api.cuMemGetInfo_v2(&left, &total);
     wire_put_call_memory_left_is(reply, &(struct wire_call_memory_left_is) { left });
     return (int)r;
+}
+
+#define HEAP_BYTES (256u << 20)
+
+void cuda_limits_open(struct cuda_gpu *g)
+{
+    CUresult r = g->dev->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
+    if (r != CUDA_SUCCESS)
+        gm_warn(&topic, "the heap of device malloc stays as it is: error %d", (int)r);
 }
 
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)

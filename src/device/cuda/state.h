@@ -366,7 +366,9 @@ int cuda_array_destroy(struct dev_client *c, struct wire_dec *args, struct wire_
 int cuda_object_create(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
-/* --- limit.c: the client's thread */
+/* --- limit.c: the client's thread, but for the beginning */
+/* Of a context that is new, and current. */
+void cuda_limits_open(struct cuda_gpu *g);
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
