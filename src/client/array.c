@@ -4,6 +4,7 @@
 #include "client/gen/api.h"
 #include "client/memory.h"
 #include "client/mortal.h"
+#include "client/reach.h"
 
 #define LEVELS_MAX 32u
 
@@ -251,7 +252,7 @@ CUresult rt_cuArrayDestroy(CUarray hArray)
     struct rt_array *a = rt_array_find(hArray);
     if (!a || a->mipmap) /* a level goes with the whole */
         return CUDA_ERROR_INVALID_HANDLE;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(1u << a->context->device);
     return r ? r : destroy_array(a);
 }
 
@@ -263,7 +264,7 @@ CUresult rt_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
     struct rt_mipmap *m = mipmap_find(hMipmappedArray);
     if (!m)
         return CUDA_ERROR_INVALID_HANDLE;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(1u << m->context->device);
     return r ? r : destroy_mipmap(m);
 }
 

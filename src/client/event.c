@@ -13,6 +13,7 @@
 #include "client/gen/api.h"
 #include "client/ipc.h"
 #include "client/pool.h"
+#include "client/reach.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -130,8 +131,10 @@ static void event_destroy(struct rt_event *e)
     if (e->slot != NO_SLOT)
         slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
     if (e->signal.page) {
-        if (e->recorded && !rt_signal_is_own(&e->signal))
-            (void)rt_session_wait_all(rt_session); /* the device may yet store into the page */
+        if (e->recorded && !rt_signal_is_own(&e->signal)) { /* the device may yet store into the page */
+            (void)rt_session_wait(rt_session, e->number, e->seq, NULL);
+            (void)rt_reach_wait(1u << e->context->device);
+        }
         rt_signal_release(&e->signal);
     }
     rt_object_release(&events, &e->object);

@@ -10,6 +10,7 @@
 #include "client/gen/api.h"
 #include "client/memory.h"
 #include "client/peer.h"
+#include "client/reach.h"
 
 static const char magic[8] = { 'g', 'm', 'u', 'x', ' ', 'i', 'p', 'c' };
 
@@ -151,7 +152,7 @@ CUresult rt_cuIpcCloseMemHandle(CUdeviceptr dptr)
         r = CUDA_ERROR_INVALID_VALUE;
     } else if (--o->count == 0) {
         (void)rt_memory_remove(dptr, 1u << RT_MEMORY_IMPORTED, &range);
-        r = rt_session_wait_all(rt_session);
+        r = rt_reach_wait(rt_reach_of(&range));
         r = r ? r : forget(dptr);
     }
     pthread_mutex_unlock(&lock);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "client/module.h"
+#include "client/reach.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests, functions and look-ups */
 
@@ -86,6 +87,16 @@ int rt_function_elsewhere(struct rt_function **f, int device)
     pthread_mutex_unlock(&lock);
     *f = there;
     return CUDA_SUCCESS;
+}
+
+uint32_t rt_library_reach(struct rt_module *m)
+{
+    pthread_mutex_lock(&lock);
+    uint32_t devices = rt_reach_of_device(m->device);
+    for (int i = 0; m->elsewhere && i < (int)rt_session->device_count; i++)
+        devices |= m->elsewhere[i] ? rt_reach_of_device(i) : 0;
+    pthread_mutex_unlock(&lock);
+    return devices;
 }
 
 void rt_library_finish(struct rt_module *m)

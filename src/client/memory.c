@@ -11,6 +11,7 @@
 #include "client/gen/api.h"
 #include "client/graph_memory.h"
 #include "client/pool_ipc.h"
+#include "client/reach.h"
 
 #define PITCH_ALIGN 512u
 
@@ -109,12 +110,24 @@ bool rt_memory_is_imported_block(uint64_t address)
 
 static int release_imported(uint64_t address)
 {
+    struct rt_range range;
+    if (!rt_memory_find(address, &range))
+        return CUDA_ERROR_INVALID_VALUE;
     struct rt_pool_view *view = rt_pool_view_leave(address);
     if (!view)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = rt_session_wait_all(rt_session);
+    int r = rt_reach_wait(rt_reach_of(&range));
     int closed = rt_pool_view_close(view);
     return r ? r : closed;
+}
+
+static int release_graphs(uint64_t address)
+{
+    struct rt_range range;
+    if (!rt_memory_find(address, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_graph_memory_free(address, 0, 0);
+    return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_reach_wait(rt_reach_of(&range));
 }
 
 /* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
@@ -128,11 +141,9 @@ static int release(uint64_t address, unsigned accept)
         return r;
     if ((accept & KIND(RT_MEMORY_DEVICE)) && rt_memory_is_imported_block(address))
         return release_imported(address);
-    if (!rt_memory_remove(address, accept, &range)) {
-        r = accept & KIND(RT_MEMORY_DEVICE) ? rt_graph_memory_free(address, 0, 0) : CUDA_ERROR_NOT_FOUND;
-        return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_session_wait_all(rt_session);
-    }
-    r = rt_session_wait_all(rt_session);
+    if (!rt_memory_remove(address, accept, &range))
+        return accept & KIND(RT_MEMORY_DEVICE) ? release_graphs(address) : CUDA_ERROR_INVALID_VALUE;
+    r = rt_reach_wait(rt_reach_of(&range));
     if (r)
         return r;
     if (range.kind == RT_MEMORY_MANAGED)

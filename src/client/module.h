@@ -156,6 +156,8 @@ static inline int rt_function_on(struct rt_function **f, int device)
 }
 /* Keeps what another device would need: the image. */
 void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind);
+/* The devices whose streams may use it or its variables: bits. */
+uint32_t rt_library_reach(struct rt_module *m);
 /* Ends what it is on other devices. */
 void rt_library_finish(struct rt_module *m);
 

@@ -7,6 +7,7 @@
 #include "client/attach.h"
 #include "client/gen/api.h"
 #include "client/module.h"
+#include "client/reach.h"
 #include "fatbin/fatbin.h"
 
 struct rt_table rt_libraries = RT_TABLE(RT_KIND_LIBRARY, struct rt_library);
@@ -89,7 +90,7 @@ CUresult rt_cuModuleUnload(CUmodule hmod)
         return r;
     if (!m->context)
         return CUDA_ERROR_NOT_PERMITTED; /* a library's: goes with it */
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(rt_reach_of_device(m->device));
     if (r == CUDA_SUCCESS)
         rt_module_destroy(m);
     return r;
@@ -287,7 +288,7 @@ CUresult rt_cuLibraryUnload(CUlibrary library)
     int r = enter_library(library, &l);
     if (r)
         return r;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(rt_library_reach(l->module));
     rt_module_destroy(l->module);
     rt_object_release(&rt_libraries, &l->object);
     return r;

@@ -11,6 +11,7 @@
 #include "client/companion.h"
 #include "client/gen/api.h"
 #include "client/memory.h"
+#include "client/reach.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock; before that of requests */
 static unsigned lets[RT_DEVICES][RT_DEVICES];            /* lock; by device and peer: how often */
@@ -58,6 +59,16 @@ void rt_peer_leave(int device, int peer)
     if (--lets[device][peer] == 0)
         (void)rt_request_peer_access(rt_session, device, peer, false);
     pthread_mutex_unlock(&lock);
+}
+
+uint32_t rt_peer_devices(int device)
+{
+    uint32_t devices = 0;
+    pthread_mutex_lock(&lock);
+    for (unsigned d = 0; d < rt_session->device_count; d++)
+        devices |= lets[d][device] ? 1u << d : 0;
+    pthread_mutex_unlock(&lock);
+    return devices;
 }
 
 void rt_peer_forget(struct rt_context *c)
@@ -178,7 +189,7 @@ static int disable(CUcontext handle)
         return r;
     if (!(c->peers >> peer->device & 1))
         return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(1u << c->device);
     if (r)
         return r;
     c->peers &= ~(1u << peer->device);

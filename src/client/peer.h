@@ -10,6 +10,8 @@
  * CUDA_ERROR_PEER_ACCESS_UNSUPPORTED where the hardware has no way. One device is its own peer. */
 int rt_peer_let(int device, int peer);
 void rt_peer_leave(int device, int peer);
+/* The devices that may touch the memory of this one: bits. */
+uint32_t rt_peer_devices(int device);
 /* The context ends, and what it was let with it. */
 void rt_peer_forget(struct rt_context *c);
 

@@ -11,6 +11,7 @@
 #include "client/graph_memory.h"
 #include "client/memory.h"
 #include "client/pool_ipc.h"
+#include "client/reach.h"
 
 /* --- allocation ------------------------------------------------------------------------------------------------------ */
 
@@ -282,7 +283,7 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
             return CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
-        r = map[i].flags ? CUDA_SUCCESS : rt_session_wait_all(rt_session);
+        r = map[i].flags ? CUDA_SUCCESS : rt_reach_wait(1u << map[i].location.id);
         r = r ? r : rt_pool_let(p, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
     }
     return r == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED ? CUDA_ERROR_INVALID_DEVICE : (CUresult)r;

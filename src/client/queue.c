@@ -4,6 +4,7 @@
  * it is held for a copy of some hundred bytes, unless the ring is full.
  */
 #include "client/capture.h"
+#include "client/reach.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -34,6 +35,8 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
     int r = tp_ring_write(&s->ring, head, head_size, tail, tail_size, &s->patient);
     if (GM_UNLIKELY(r != 0))
         return ring_result(r);
+    if (GM_UNLIKELY(s->device_count > 1) && rt_reach_is_abroad(head, s->lanes[number].device))
+        atomic_store_explicit(&s->lanes[number].abroad, next, memory_order_release);
     atomic_store_explicit(&s->lanes[number].issued, next, memory_order_release);
     if (st->role == RT_ROLE_BLOCKING) {
         struct rt_context *c = st->context;
@@ -48,15 +51,19 @@ int rt_queue_put(struct rt_stream *st, struct wire_record *head, size_t head_siz
 /* At most so many bytes are written at once, so that the device begins while the rest is written. */
 #define RUN_BYTES (32u << 10)
 
-/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have. */
-static size_t make_run(uint8_t *at, size_t bytes, uint32_t *count)
+/* Makes the records at `at` members of a run, as many as fit into one. How many bytes they have. *abroad: how many there are
+ * up to the last one that uses another device's memory. */
+static size_t make_run(const struct rt_lane *lane, uint8_t *at, size_t bytes, uint32_t *count, uint32_t *abroad)
 {
     size_t used = 0;
+    *abroad = 0;
     for (*count = 0; used < bytes; ++*count) {
         struct wire_record *head = (struct wire_record *)(void *)(at + used);
         size_t size = gm_padded(head->size);
         if (*count && used + size > RUN_BYTES)
             break;
+        if (GM_UNLIKELY(rt_session->device_count > 1) && rt_reach_is_abroad(head, lane->device))
+            *abroad = *count + 1;
         head->flags = 0;
         head->stream = 0;
         head->reserved = 0;
@@ -79,8 +86,8 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
     }
     for (uint8_t *at = records, *end = at + bytes; at < end;) {
         struct wire_record *first = (struct wire_record *)(void *)at;
-        uint32_t count;
-        size_t size = make_run(at, (size_t)(end - at), &count);
+        uint32_t count, abroad;
+        size_t size = make_run(&s->lanes[number], at, (size_t)(end - at), &count, &abroad);
         struct wire_rec_run run = {
             .head = { .op = WIRE_OP_RUN, .size = (uint32_t)(sizeof(run) + size), .stream = number, .seq = next },
             .count = count
@@ -95,6 +102,8 @@ int rt_queue_put_run(struct rt_stream *st, void *records, size_t bytes)
         }
         if (GM_UNLIKELY(r != 0))
             return ring_result(r);
+        if (abroad)
+            atomic_store_explicit(&s->lanes[number].abroad, next + abroad - 1, memory_order_release);
         next += count;
         atomic_store_explicit(&s->lanes[number].issued, next - 1, memory_order_release);
         at += size;

@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "client/gen/api.h"
+#include "client/reach.h"
 
 enum pages {
     PAGES_MISSING, /* some of it is not mapped */
@@ -268,6 +269,6 @@ CUresult rt_cuMemHostUnregister(void *p)
         return CUDA_ERROR_INVALID_VALUE;
     if (!rt_memory_remove((uintptr_t)p, 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE, &range))
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(rt_reach_of(&range));
     return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);
 }

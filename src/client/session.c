@@ -52,17 +52,6 @@ int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const s
     return r ? r : rt_session_error(s);
 }
 
-int rt_session_wait_all(struct rt_session *s)
-{
-    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
-    for (uint32_t i = 0; i < used; i++) {
-        int r = rt_session_wait(s, i, rt_lane_issued(s, i), NULL);
-        if (r)
-            return r;
-    }
-    return rt_session_error(s);
-}
-
 static int map_area(int fd, uint64_t address, uint64_t size, int protection)
 {
     int r = tp_memfd_check(fd, size, false);

@@ -32,9 +32,10 @@ struct rt_device {
 
 /* A stream number's private side. Sequences go on when a number is used again, which is on the same device. */
 struct rt_lane {
-    uint32_t device;          /* ring lock: the server's number */
+    uint32_t device;          /* the server's number; constant from the first use on */
     uint16_t next;            /* ring lock: in a list of retired numbers */
     _Atomic uint64_t issued;  /* last sequence number written; ring lock to write */
+    _Atomic uint64_t abroad;  /* the last of them that used another device's memory; ring lock to write */
     _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
 };
 
@@ -101,8 +102,6 @@ static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device
 
 /* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
-/* The same for everything ever issued. */
-int rt_session_wait_all(struct rt_session *s);
 
 static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)
 {

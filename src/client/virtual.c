@@ -11,6 +11,7 @@
 
 #include "client/gen/api.h"
 #include "client/memory.h"
+#include "client/reach.h"
 
 #define GRANULARITY (2u << 20)
 
@@ -412,12 +413,29 @@ static int unmap(const struct rt_range *range, unsigned arg GM_UNUSED)
     return CUDA_SUCCESS;
 }
 
+/* The devices that may use what is mapped there. */
+static uint32_t reach_of_all(uint64_t address, uint64_t size)
+{
+    uint32_t devices = 0;
+    struct rt_range range;
+    pthread_mutex_lock(&lock);
+    const struct reservation *v = size && address % GRANULARITY == 0 ? find_reservation(address, size) : NULL;
+    for (uint64_t at = address; v && at < address + size; at += range.size) {
+        if (!rt_memory_find(at, &range))
+            range.size = GRANULARITY;
+        else
+            devices |= rt_reach_of(&range);
+    }
+    pthread_mutex_unlock(&lock);
+    return devices;
+}
+
 CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
     int r = rt_enter_any();
     if (r)
         return r;
-    r = rt_session_wait_all(rt_session);
+    r = rt_reach_wait(reach_of_all(ptr, size));
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -428,7 +446,7 @@ CUresult rt_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-    bool takes = false; /* something that what runs may need */
+    uint32_t lose = 0; /* devices that may not do what they may do now; what they run may need it */
     int r = rt_enter_any();
     if (r)
         return r;
@@ -441,10 +459,11 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
         if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;
-        takes |= desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            lose |= 1u << desc[i].location.id;
     }
-    if (takes) {
-        r = rt_session_wait_all(rt_session);
+    if (lose) {
+        r = rt_reach_wait(lose);
         if (r)
             return r;
     }

@@ -1,6 +1,9 @@
 /* Several devices in one program, and in two. Skipped where there is one. */
 #include "peer.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define MIB (1u << 20)
@@ -431,6 +434,101 @@ static void a_graph_on_both(void)
     leave();
 }
 
+static _Atomic int go;
+
+/* A stream of device 0 that stands until `go`. */
+static CUstream held_stream(void)
+{
+    CUstream s;
+    go = 0;
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchHostFunc(s, tap_hold, &go));
+    return s;
+}
+
+static void end_stream(CUstream s)
+{
+    go = 1;
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuStreamSynchronize(s));
+    OK(cuStreamDestroy(s));
+}
+
+static CUdeviceptr map_one(size_t *size, CUmemGenericAllocationHandle *handle)
+{
+    const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+    const CUmemAccessDesc access = { .location = prop.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUdeviceptr p;
+    OK(cuMemGetAllocationGranularity(size, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemAddressReserve(&p, *size, 0, 0, 0));
+    OK(cuMemCreate(handle, *size, &prop, 0));
+    OK(cuMemMap(p, *size, 0, *handle, 0));
+    OK(cuMemSetAccess(p, *size, &access, 1));
+    return p;
+}
+
+/* A kernel of one device may wait for one that the same thread launches on another only after it has freed something there. */
+static void nobody_waits_for_the_other_device(void)
+{
+    CUdeviceptr p, pooled, mapped;
+    CUmemGenericAllocationHandle handle;
+    CUmodule m;
+    size_t size;
+    need_two();
+    p = allocate(1, MIB, 1);
+    OK(cuMemAllocAsync(&pooled, MIB, NULL));
+    OK(cuModuleLoadData(&m, tap_ptx));
+    mapped = map_one(&size, &handle);
+    OK(cuCtxSynchronize());
+    CUstream s = held_stream();
+    OK(cuCtxSetCurrent(contexts[1]));
+    OK(cuMemFree(p));
+    IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    OK(cuMemFree(pooled));
+    IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    OK(cuMemUnmap(mapped, size));
+    IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    OK(cuModuleUnload(m));
+    IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    end_stream(s);
+    OK(cuMemRelease(handle));
+    OK(cuMemAddressFree(mapped, size));
+    leave();
+}
+
+static void *let_go(void *arg)
+{
+    while (!atomic_load((_Atomic int *)arg))
+        sched_yield();
+    go = 1;
+    return NULL;
+}
+
+/* But whoever copies from there is waited for, wherever. */
+static void copies_are_waited_for(void)
+{
+    CUdeviceptr p[2];
+    pthread_t thread;
+    _Atomic int freeing = 0;
+    need_two();
+    if (!tap_ours())
+        tap_skip("whether the driver waits is not said anywhere");
+    for (int i = 0; i < 2; i++)
+        p[i] = allocate(i, MIB, (unsigned char)(i + 1));
+    CUstream s = held_stream();
+    OK(cuMemcpyPeerAsync(p[0], contexts[0], p[1], contexts[1], MIB, s));
+    EQ(pthread_create(&thread, NULL, let_go, &freeing), 0);
+    freeing = 1;
+    OK(cuMemFree(p[1]));
+    EQ(pthread_join(thread, NULL), 0);
+    end_stream(s);
+    EQ(tap_byte(p[0] + MIB - 1), 2);
+    OK(cuMemFree(p[0]));
+    leave();
+}
+
 /* The other program's device 0 is this one's, too; each works on one. */
 static void two_programs(void)
 {
@@ -487,6 +585,8 @@ int main(void)
                                              TEST(virtual_memory),
                                              TEST(pools),
                                              TEST(a_graph_on_both),
+                                             TEST(nobody_waits_for_the_other_device),
+                                             TEST(copies_are_waited_for),
                                              TEST(two_programs) };
     peer_start(&other);
     return tap_main(tests, COUNT(tests));
