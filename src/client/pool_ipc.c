@@ -1,6 +1,6 @@
 /*
  * Memory pools between processes. A pool is its maker's alone: what another process imports is its name, a number in a sealed
- * memfd. An allocation of it is exported as the token of the segment that it was cut from (ipc.c does the same with what
+ * memfd, and whose memory it has. An allocation of it is exported as the token of the segment that it was cut from (ipc.c does the same with what
  * cuMemAlloc made), and where in it it lies. The server, which knows tokens and who may use them, maps the segment into the
  * importer's window, once however many allocations in it are imported.
  *
@@ -21,6 +21,8 @@
 struct pool_name {
     uint64_t magic;
     uint64_t name;
+    uint32_t device; /* the server's number */
+    uint32_t reserved;
 };
 
 struct pointer_data {
@@ -80,7 +82,9 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
     int r = enter(pool, &p);
     if (r)
         return r;
-    struct pool_name n = { .magic = MAGIC, .name = rt_pool_name(p) };
+    struct pool_name n = { .magic = MAGIC,
+                           .name = rt_pool_name(p),
+                           .device = rt_session->devices[rt_pool_device(p)].index };
     if (!handle_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !n.name ||
         rt_pool_is_imported(p))
         return CUDA_ERROR_INVALID_VALUE;
@@ -91,20 +95,32 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
     return CUDA_SUCCESS;
 }
 
+/* Whatever somebody else has sent us as one. */
+static int read_name(int fd, struct pool_name *n)
+{
+    if (tp_memfd_check(fd, sizeof(*n), true) != 0 || pread(fd, n, sizeof(*n), 0) != (ssize_t)sizeof(*n) ||
+        n->magic != MAGIC || n->name == 0 || n->reserved)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
 CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
                                                CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-    int fd = (int)(intptr_t)handle;
     struct pool_name n;
     struct rt_pool *p;
     int r = rt_enter_any();
     if (r)
         return r;
-    if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        tp_memfd_check(fd, sizeof(n), true) != 0 || pread(fd, &n, sizeof(n), 0) != (ssize_t)sizeof(n) ||
-        n.magic != MAGIC || n.name == 0)
+    if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_pool_create(rt_current_device(), 0, n.name, true, &p); /* whose it is, the first allocation tells */
+    r = read_name((int)(intptr_t)handle, &n);
+    if (r)
+        return r;
+    int device = rt_device_by_index(rt_session, n.device);
+    if (device < 0)
+        return CUDA_ERROR_INVALID_DEVICE; /* this program does not see it */
+    r = rt_pool_create(device, 0, n.name, true, &p);
     if (r == CUDA_SUCCESS)
         *pool_out = rt_pool_handle(p);
     return r;
@@ -213,7 +229,7 @@ static int import(struct rt_pool *p, struct rt_context *c, const struct pointer_
     if (r)
         return r;
     uint64_t address = v->address + d->offset;
-    if (d->size == 0 || d->offset > v->size || d->size > v->size - d->offset)
+    if (v->device != rt_pool_device(p) || d->size == 0 || d->offset > v->size || d->size > v->size - d->offset)
         r = CUDA_ERROR_INVALID_VALUE;
     r = r ? r : enter_imported(p, c, v, d);
     if (r)

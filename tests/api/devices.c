@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB (1u << 20)
 
@@ -375,6 +376,82 @@ static void pools(void)
     leave();
 }
 
+static CUmemoryPool shared_pool(int *fd)
+{
+    static const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                          .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                          .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 } };
+    CUmemoryPool pool;
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuMemPoolExportToShareableHandle(fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    return pool;
+}
+
+/* Whichever device is current. */
+static void an_imported_pool_is_its_device_s(void)
+{
+    CUmemoryPool pool, again;
+    CUmemLocation location = { .type = CU_MEM_LOCATION_TYPE_DEVICE };
+    CUmemAccess_flags flags;
+    int fd = -1;
+    need_two();
+    OK(cuCtxSetCurrent(contexts[0]));
+    pool = shared_pool(&fd);
+    OK(cuMemPoolImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    close(fd);
+    OK(cuMemPoolGetAccess(&flags, again, &location));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    location.id = 1;
+    OK(cuMemPoolGetAccess(&flags, again, &location));
+    EQ(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    OK(cuMemPoolDestroy(again));
+    OK(cuMemPoolDestroy(pool));
+    leave();
+}
+
+/* As the other program, whose current device is 0, has it. */
+static void a_pool_for_another_program(void)
+{
+    CUmemoryPool pool;
+    CUdeviceptr p;
+    int fd = -1, can = 0;
+    need_two();
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    if (!peer_possible() || !can) {
+        leave();
+        tap_skip("no other process has this server, or these devices cannot be peers");
+    }
+    OK(cuCtxSetCurrent(contexts[1]));
+    pool = shared_pool(&fd);
+    OK(cuMemAllocFromPoolAsync(&p, 4096, pool, NULL));
+    OK(cuMemsetD8(p, 6, 4096));
+    OK(cuCtxSynchronize());
+    struct peer_message m = { .op = PEER_POOL_IMPORT };
+    peer_ask_fd(&other, &m, fd);
+    close(fd);
+    EQ(m.result, CUDA_SUCCESS);
+    m = ASK(other, .op = PEER_POOL_ACCESS, .value = 0);
+    EQ(m.result, CUDA_SUCCESS);
+    EQ(m.value, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    ASK_OK(other, .op = PEER_POOL_LET, .value = 0);
+    m = ASK(other, .op = PEER_POOL_ACCESS, .value = 0);
+    EQ(m.value, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    m = (struct peer_message) { .op = PEER_POOL_POINTER };
+    OK(cuMemPoolExportPointer(&m.pointer_data, p));
+    peer_ask(&other, &m);
+    EQ(m.result, CUDA_SUCCESS);
+    EQ(peer_byte(&other, m.pointer + 4095), 6);
+    if (tap_computes()) {
+        ASK_OK(other, .op = PEER_POKE, .pointer = m.pointer); /* by a kernel of device 0 */
+        EQ(word_at(p), 1);
+    }
+    ASK_OK(other, .op = PEER_FREE, .pointer = m.pointer);
+    ASK_OK(other, .op = PEER_POOL_END);
+    OK(cuMemFree(p));
+    OK(cuMemPoolDestroy(pool));
+    leave();
+}
+
 static void a_graph_on_both(void)
 {
     CUdeviceptr p[2];
@@ -584,6 +661,8 @@ int main(void)
                                              TEST(fills),
                                              TEST(virtual_memory),
                                              TEST(pools),
+                                             TEST(an_imported_pool_is_its_device_s),
+                                             TEST(a_pool_for_another_program),
                                              TEST(a_graph_on_both),
                                              TEST(nobody_waits_for_the_other_device),
                                              TEST(copies_are_waited_for),

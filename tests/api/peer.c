@@ -75,6 +75,7 @@ static CUresult poke(CUdeviceptr at)
 static CUresult perform(struct peer_message *m, int fd)
 {
     unsigned char byte = 0;
+    CUmemAccess_flags access = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     switch (m->op) {
     case PEER_ALLOC:
         return cuMemAlloc(&m->pointer, m->size);
@@ -127,6 +128,15 @@ static CUresult perform(struct peer_message *m, int fd)
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     case PEER_POOL_POINTER:
         return cuMemPoolImportPointer(&m->pointer, own.pool, &m->pointer_data);
+    case PEER_POOL_ACCESS:
+        TRY(cuMemPoolGetAccess(&access, own.pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }));
+        m->value = access;
+        return CUDA_SUCCESS;
+    case PEER_POOL_LET:
+        return cuMemPoolSetAccess(
+            own.pool,
+            &(CUmemAccessDesc) { { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+            1);
     case PEER_FREE_ASYNC:
         return cuMemFreeAsync(m->pointer, own.stream);
     case PEER_POOL_END:

@@ -32,6 +32,8 @@ enum peer_op {
     PEER_MAP_ACCESS,   /* flags in value -> pointer: memory of its own with that access */
     PEER_POOL_IMPORT,  /* descriptor: a pool */
     PEER_POOL_POINTER, /* pointer_data -> pointer: imported into that pool */
+    PEER_POOL_ACCESS,  /* value: a device -> value: CUmemAccess_flags that it has */
+    PEER_POOL_LET,     /* value: a device, which gets access */
     PEER_FREE_ASYNC,   /* pointer: in the stream */
     PEER_POOL_END,     /* destroys the pool */
     PEER_POKE,         /* pointer: a kernel stores there; the result of waiting for it */
