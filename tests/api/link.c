@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void run_and_check(const void *image)
@@ -138,6 +139,35 @@ static void several(void)
     OK(cuMemFree(p));
 }
 
+/* What the compiler says about a text: only when it compiles it, and that it does once for each text, as long as its cache lasts.
+ * So this one has a name that was never there. */
+static void verbose(void)
+{
+    char info[8192] = "", name[64], unique[512];
+    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+    void *values[] = { info, (void *)sizeof(info), (void *)1 };
+    CUlinkState link;
+    struct timespec now;
+    void *image;
+    size_t size;
+    clock_gettime(CLOCK_REALTIME, &now);
+    (void)snprintf(name, sizeof(name), "only_once_%d_%lld_%ld", (int)getpid(), (long long)now.tv_sec, now.tv_nsec);
+    int n = snprintf(unique, sizeof(unique),
+                     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry %s()\n{\nret;\n}\n", name);
+    OK(cuLinkCreate(COUNT(options), options, values, &link));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, unique, (size_t)n + 1, "unique", 0, NULL, NULL));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, callee, sizeof(callee), "callee", 0, NULL, NULL));
+    CUresult r = cuLinkComplete(link, &image, &size);
+    if (r == CUDA_ERROR_NOT_SUPPORTED) {
+        OK(cuLinkDestroy(link));
+        tap_skip("no linker");
+    }
+    OK(r);
+    if (!strstr(info, "ptxas info") || !strstr(info, name))
+        tap_fail(__FILE__, __LINE__, "of %s there is said: %s", name, info);
+    OK(cuLinkDestroy(link));
+}
+
 static void wrong(void)
 {
     CUlinkState link;
@@ -156,7 +186,7 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(one_text), TEST(from_file), TEST(bad_text), TEST(several), TEST(wrong),
+        TEST(one_text), TEST(from_file), TEST(bad_text), TEST(several), TEST(verbose), TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }

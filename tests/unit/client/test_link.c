@@ -17,6 +17,7 @@ static size_t linked_size;
 static char names[256];
 static char *info_log;
 static unsigned registers;
+static bool verbose;
 static CUresult outcome;
 
 static CUresult create(unsigned count, CUjit_option *options, void **values, CUlinkState *out)
@@ -26,6 +27,8 @@ static CUresult create(unsigned count, CUjit_option *options, void **values, CUl
             info_log = values[i];
         if (options[i] == CU_JIT_MAX_REGISTERS)
             registers = (unsigned)(uintptr_t)values[i];
+        if (options[i] == CU_JIT_LOG_VERBOSE)
+            verbose = values[i] != NULL;
     }
     *out = (CUlinkState)(void *)linked;
     return CUDA_SUCCESS;
@@ -37,12 +40,14 @@ static CUresult add(CUlinkState s, CUjitInputType type, void *data, size_t size,
     memcpy(linked + linked_size, data, size - 1);
     linked_size += size - 1;
     strcat(names, name ? name : "-");
+    if (verbose) /* a text is compiled when it is added */
+        strcat(info_log, "ptxas info    : 0 bytes gmem\n");
     return CUDA_SUCCESS;
 }
 
 static CUresult complete(CUlinkState s, void **cubin, size_t *size)
 {
-    strcpy(info_log, "linked");
+    strcat(info_log, "linked");
     *cubin = linked;
     *size = linked_size;
     return outcome;
@@ -135,8 +140,10 @@ int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_optio
 
 void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error)
 {
-    if (log->info)
+    if (log->info) {
+        cr_assert_lt(strlen(info), 128); /* what the tests have room for */
         strcpy(log->info, info);
+    }
 }
 
 int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out)
@@ -172,7 +179,7 @@ static CUlinkState begin(unsigned count, CUjit_option *options, void **values)
 Test(link_client, several_texts)
 {
     static char a[70001], b[] = "tail";
-    char info[64] = "";
+    char info[128] = "";
     CUjit_option options[] = { CU_JIT_MAX_REGISTERS, CU_JIT_INFO_LOG_BUFFER };
     void *values[] = { (void *)40, info };
     void *cubin = NULL, *again = NULL;
@@ -201,7 +208,7 @@ Test(link_client, several_texts)
 Test(link_client, failure)
 {
     static char text[] = "text";
-    char info[64] = "";
+    char info[128] = "";
     CUjit_option option = CU_JIT_INFO_LOG_BUFFER;
     void *value = info, *cubin;
     size_t size;
@@ -213,5 +220,21 @@ Test(link_client, failure)
     cr_assert_eq(rt_cuLinkComplete(link, &cubin, &size), CUDA_ERROR_INVALID_PTX);
     cr_assert_str_eq(info, "linked"); /* the log comes in failure, too */
     cr_assert_null(client.linking);
+    cr_assert_eq(rt_cuLinkDestroy(link), CUDA_SUCCESS);
+}
+
+/* As NVIDIA's sample ptxjit wants it. */
+Test(link_client, all_that_the_compiler_says)
+{
+    static char text[] = "text";
+    char info[128] = "";
+    CUjit_option options[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
+    void *values[] = { info, (void *)sizeof(info), (void *)1 }, *cubin;
+    size_t size;
+    CUlinkState link = begin(3, options, values);
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(rt_cuLinkAddData(link, CU_JIT_INPUT_PTX, text, sizeof(text), NULL, 0, NULL, NULL), CUDA_SUCCESS);
+    cr_assert_eq(rt_cuLinkComplete(link, &cubin, &size), CUDA_SUCCESS);
+    cr_assert_str_eq(info, "ptxas info    : 0 bytes gmem\nptxas info    : 0 bytes gmem\nlinked");
     cr_assert_eq(rt_cuLinkDestroy(link), CUDA_SUCCESS);
 }
