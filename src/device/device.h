@@ -7,10 +7,14 @@
  * later, in order within its queue. Completion is visible to the client in shared memory (struct
  * tp_stream_slot.completed); nobody calls back per operation.
  *
- * Threads. Device, client, memory and module functions are called by the executor's main thread, one at a
- * time. Queue functions of one client are called by that client's thread only; different clients' threads run
- * at the same time, also beside the main thread. dev_client stop/destroy: main thread, after the client's
- * thread has ended.
+ * Threads. Device functions and client_create: the executor's main thread. Queue functions of one client: that client's thread only.
+ * All others: the main thread or a worker, also beside each other and beside the client's thread; what is called of one client at
+ * the same time is limited to:
+ * - memory_map, memory_attach, memory_unmap, client_peer, module_place: one of them at a time, also not beside client_stop;
+ * - client_device, client_set_share: the same; array_memory: the same;
+ * - module_load, module_unload: several of them, of different modules, and beside any of the others but client_destroy;
+ * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop.
+ * Whatever several clients share, the back end has a lock for. A function that takes long holds none that others wait for.
  *
  * Trust. Sizes, addresses and handles in queue operations come from a hostile client: the back end checks
  * that every address lies in the client's window and turns a wrong one into that client's fault. Modules are

@@ -16,7 +16,7 @@ struct dev_window {
 };
 
 /* Reserves [base, base + size), a power of two and aligned to it. 0, -EINVAL, -EEXIST if something else of
- * this process lies there, -errno. Main thread. */
+ * this process lies there, -errno. */
 GM_MUST_CHECK int dev_window_open(struct dev_window *w, uint64_t base, uint64_t size, int device_fd, int host_fd);
 void dev_window_close(struct dev_window *w);
 

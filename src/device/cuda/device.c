@@ -63,7 +63,9 @@ void cuda_die(struct dev *d, CUresult r)
 {
     if (atomic_exchange(&d->dead, true))
         for (;;)
-            pause(); /* another thread is at it, and ends the process */
+            pause();              /* another thread is at it, and ends the process */
+    pthread_mutex_lock(&d->lock); /* a client that is just going has gone; others stay: cuda_output_leave() */
+    pthread_mutex_unlock(&d->lock);
     gm_error(&topic, "the device's context ended with error %d", (int)r);
     cuda_complaint_deliver(d);
     gm_list_for_each (c, &d->clients, struct dev_client, link)
@@ -116,12 +118,10 @@ static void describe(struct cuda_gpu *g)
     i->depth_max = CUDA_DEPTH;
 }
 
-CUresult cuda_gpu_open(struct cuda_gpu *g)
+static CUresult open_gpu(struct cuda_gpu *g)
 {
     const struct cuda_driver *api = &g->dev->api;
     CUmodule module;
-    if (g->context)
-        return CUDA_SUCCESS;
     CUresult r = api->cuDevicePrimaryCtxRetain(&g->context, g->device);
     if (r == CUDA_SUCCESS)
         cuda_enter(g);
@@ -137,6 +137,15 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
         gm_error(&topic, "device %u (%s) does not open: error %d", g->index, g->info.name, (int)r);
         g->context = NULL; /* retained for good; the next one to want it tries again */
     }
+    return r;
+}
+
+CUresult cuda_gpu_open(struct cuda_gpu *g)
+{
+    struct dev *d = g->dev;
+    pthread_mutex_lock(&d->open_lock);
+    CUresult r = g->context ? CUDA_SUCCESS : open_gpu(g);
+    pthread_mutex_unlock(&d->open_lock);
     return r;
 }
 
@@ -181,7 +190,10 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
     gm_list_init(&d->libraries);
+    gm_list_init(&d->loading);
     pthread_mutex_init(&d->libraries_lock, NULL);
+    pthread_cond_init(&d->library_loaded, NULL);
+    pthread_mutex_init(&d->open_lock, NULL);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->work, NULL);
     gm_list_init(&d->printed);

@@ -73,12 +73,16 @@ static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, ui
 
 /* --- sharing ------------------------------------------------------------------------------------------------------ */
 
+static bool is_same(const struct cuda_library *a, const struct cuda_library *b)
+{
+    return a->uid == b->uid && a->capability == b->capability && a->size == b->size && a->kind == b->kind &&
+           memcmp(a->digest, b->digest, sizeof(a->digest)) == 0 && memcmp(a->bytes, b->bytes, a->size) == 0;
+}
+
 static struct cuda_library *find(struct dev *d, const struct cuda_library *like)
 {
     gm_list_for_each (l, &d->libraries, struct cuda_library, link)
-        if (l->uid == like->uid && l->capability == like->capability && l->size == like->size &&
-            l->kind == like->kind && memcmp(l->digest, like->digest, sizeof(l->digest)) == 0 &&
-            memcmp(l->bytes, like->bytes, l->size) == 0)
+        if (is_same(l, like))
             return l;
     return NULL;
 }
@@ -100,6 +104,40 @@ static void share(struct dev *d, struct cuda_library *l, const struct cuda_libra
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
+/* A library that somebody is loading to share it. */
+struct loading {
+    struct gm_list link; /* dev->loading */
+    const struct cuda_library *what;
+};
+
+static const struct loading *find_loading(struct dev *d, const struct cuda_library *like)
+{
+    gm_list_for_each (l, &d->loading, struct loading, link)
+        if (is_same(l->what, like))
+            return l;
+    return NULL;
+}
+
+/* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time load the same at the same time: the
+ * others wait for the first. What that one could not share they load beside each other. libraries_lock is held. */
+static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like, struct loading *mine)
+{
+    struct cuda_library *l = find(d, like);
+    const struct loading *first = l ? NULL : find_loading(d, like);
+    if (first) {
+        while (find_loading(d, like) == first)
+            pthread_cond_wait(&d->library_loaded, &d->libraries_lock);
+        l = find(d, like);
+    }
+    if (l)
+        l->users++;
+    mine->what = like;
+    gm_list_init(&mine->link);
+    if (!l && !first)
+        gm_list_append(&d->loading, &mine->link);
+    return l;
+}
+
 int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log)
 {
@@ -113,16 +151,19 @@ int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_
     XXH128_hash_t h = XXH3_128bits(image, size);
     like.digest[0] = h.low64;
     like.digest[1] = h.high64;
+    struct loading mine;
     pthread_mutex_lock(&d->libraries_lock);
-    *out = find(d, &like);
-    if (*out)
-        (*out)->users++;
+    *out = find_or_begin(d, &like, &mine);
     pthread_mutex_unlock(&d->libraries_lock);
     if (*out)
         return GM_CUDA_SUCCESS;
     int r = library_create(g, image, size, kind, out, log);
     if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, like.capability))
         share(d, *out, &like);
+    pthread_mutex_lock(&d->libraries_lock);
+    gm_list_remove(&mine.link);
+    pthread_cond_broadcast(&d->library_loaded);
+    pthread_mutex_unlock(&d->libraries_lock);
     return r;
 }
 

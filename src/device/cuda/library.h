@@ -4,7 +4,7 @@
  * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
  * a limit only grows, and anything else gives the client a library of its own first.
  *
- * Threads: open on the main thread; own on the client's thread, while the module cannot go; keep and close on any.
+ * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */
 #ifndef GMUX_DEVICE_CUDA_LIBRARY_H
 #define GMUX_DEVICE_CUDA_LIBRARY_H

@@ -268,7 +268,7 @@ void cuda_output_drop(struct dev_queue *q)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* --- the main thread -------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------------------------------- */
 
 void cuda_output_join(struct dev_client *c)
 {
@@ -297,6 +297,11 @@ void cuda_output_leave(struct dev_client *c)
 {
     struct dev *d = c->dev;
     pthread_mutex_lock(&d->lock);
+    while (atomic_load(&d->dead)) { /* another thread looks at all clients once more, and ends the process */
+        pthread_mutex_unlock(&d->lock);
+        pause();
+        pthread_mutex_lock(&d->lock);
+    }
     gm_list_remove(&c->link);
     give_up_turns(c);
     if (d->author_before == c)

@@ -27,7 +27,7 @@ GM_MUST_CHECK int cuda_output_open(struct dev *d);
 /* A GPU is being opened, and entered. */
 CUresult cuda_output_add(struct cuda_gpu *g);
 
-/* Main thread: a client comes, stops, and goes; from the stop on nothing of it runs, and its queues are forgotten. */
+/* An order's thread: a client comes, stops, and goes; from the stop on nothing of it runs, and its queues are forgotten. */
 void cuda_output_join(struct dev_client *c);
 void cuda_output_stop(struct dev_client *c);
 void cuda_output_leave(struct dev_client *c);

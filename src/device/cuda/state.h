@@ -11,9 +11,10 @@
  * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
  * error, and the server starts another executor for the rest.
  *
- * Locks: dev.lock for the list of active queues, for how often groups of multiprocessors are used, and for who prints. Of a client:
- * memory_lock, then owners_lock or modules_lock; places_lock, then dev.lock. Everything else of a client belongs to its thread, or to
- * the main thread while that one does not run. Nobody reports a fault with one of them held.
+ * Locks: dev.lock for the lists of clients and active queues, for how often groups of multiprocessors are used, and for who prints;
+ * libraries_lock; open_lock, before all others. Of a client: memory_lock, then owners_lock or modules_lock; places_lock, then dev.lock.
+ * Everything else of a client belongs to its thread, or to the executor's orders, of which device.h says which come one at a time.
+ * Nobody reports a fault with one of them held.
  */
 #ifndef GMUX_DEVICE_CUDA_STATE_H
 #define GMUX_DEVICE_CUDA_STATE_H
@@ -56,7 +57,7 @@ struct cuda_place {
     uint32_t queues;           /* that are to be in it; places_lock */
 };
 
-/* One of the GPUs. The main thread opens it, before anybody else is told of it. */
+/* One of the GPUs. It is opened before a client's thread is told of it. */
 struct cuda_gpu {
     struct dev *dev;
     uint32_t index; /* in dev->gpus */
@@ -79,10 +80,10 @@ struct dev {
 
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct gm_list active;  /* queues with marks that have not been seen to arrive */
-    bool resting;           /* the watch makes a longer pause .. */
-    bool newcomer;          /* .. and there is a queue that it has not seen */
-    struct gm_list clients; /* changed by the main thread */
+    struct gm_list active; /* queues with marks that have not been seen to arrive */
+    bool resting;          /* the watch makes a longer pause .. */
+    bool newcomer;         /* .. and there is a queue that it has not seen */
+    struct gm_list clients;
 
     /* output.h; under `lock` where nothing else is said */
     int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
@@ -94,7 +95,11 @@ struct dev {
     pthread_cond_t print_work, print_shown;
 
     pthread_mutex_t libraries_lock;
-    struct gm_list libraries; /* those that clients share */
+    struct gm_list libraries; /* those that clients share .. */
+    struct gm_list loading;   /* .. and will share */
+    pthread_cond_t library_loaded;
+
+    pthread_mutex_t open_lock; /* while a GPU is being opened */
 };
 
 /* A range of a client's window that is mapped. */
@@ -112,7 +117,7 @@ struct cuda_seat {
     CUdeviceptr
         streams_at; /* where the GPU sees session->streams and session->events; 0: the client does not use it */
     CUdeviceptr events_at;
-    _Atomic(struct cuda_place *) place; /* of streams from now on; the main thread sets it */
+    _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it */
 };
 
 /* Whose memory an address is; sorted. far.c */
@@ -132,17 +137,17 @@ struct dev_client {
     int host_fd;         /* not owned */
     bool reserved, host_reserved, registered;
     struct cuda_seat seats[DEV_DEVICES];
-    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; the main thread's */
+    uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
     int priority;
-    struct gm_list ranges;
+    struct gm_list ranges;       /* the same */
     pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t owners_lock;
     struct cuda_owner *owners; /* owners_lock; of the ranges */
     uint32_t owners_count;
     struct cuda_gpu *asked; /* the client's thread: by the question that is being answered */
     pthread_mutex_t modules_lock;
-    struct gm_list modules; /* modules_lock: the main thread changes it, the client's looks variables up */
+    struct gm_list modules; /* modules_lock */
     pthread_mutex_t places_lock;
     struct gm_list places; /* places_lock; of all GPUs */
     uint64_t places_made;
@@ -259,7 +264,7 @@ static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
 
 /* Makes the GPU's context current in the calling thread. */
 void cuda_enter(struct cuda_gpu *g);
-/* Main thread: the GPU is open from now on, and entered. */
+/* The GPU is open from now on. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
@@ -290,7 +295,7 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* --- far.c: memory of another GPU than the queue's */
-/* Main thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */
+/* An order's thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */
 int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
 /* Main thread: these GPUs may write there, a bit each; until it is said, the one whose it is, and all for the host's. */
 void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus);
@@ -313,7 +318,7 @@ void cuda_detours_destroy(struct dev_queue *q);
 void cuda_places_open(struct cuda_gpu *g);
 /* Its priorities. A GPU that is not open is taken to have those of the first. */
 void cuda_priorities_open(struct cuda_gpu *g);
-/* Main thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
+/* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
 /* The place's green context, of these. */
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);

@@ -22,11 +22,13 @@ struct dev {
 struct dev_client {
     struct dev_work work;
     struct dev_window window;
-    struct gm_list modules;
+    pthread_mutex_t modules_lock;
+    struct gm_list modules; /* modules_lock */
 };
 
 struct dev_module {
-    struct gm_list link;
+    struct gm_list link; /* client->modules */
+    struct dev_client *client;
     void *info;
     uint32_t functions;
 };
@@ -70,6 +72,7 @@ static int null_client_create(struct dev *d, const struct dev_client_config *con
     struct dev_client *c = calloc(1, sizeof(*c));
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
+    pthread_mutex_init(&c->modules_lock, NULL);
     gm_list_init(&c->modules);
     if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||
@@ -97,7 +100,9 @@ static void null_module_unload(struct dev_module *m)
 {
     if (!m)
         return;
+    pthread_mutex_lock(&m->client->modules_lock);
     gm_list_remove(&m->link);
+    pthread_mutex_unlock(&m->client->modules_lock);
     free(m->info);
     free(m);
 }
@@ -110,6 +115,7 @@ static void null_client_destroy(struct dev_client *c)
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         null_module_unload(m);
     dev_window_close(&c->window);
+    pthread_mutex_destroy(&c->modules_lock);
     free(c);
 }
 
@@ -149,7 +155,10 @@ static int null_module_load(struct dev_client *c, uint32_t device, const void *i
         return r;
     }
     m->info = (void *)(uintptr_t)info->info.data;
+    m->client = c;
+    pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
+    pthread_mutex_unlock(&c->modules_lock);
     *out = m;
     return GM_CUDA_SUCCESS;
 }

@@ -85,6 +85,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
     gm_list_init(&c->modules);
+    pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->print_lock, NULL);
     tp_output_init(&c->output, config->session);
     soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
@@ -125,6 +126,7 @@ static void soft_client_destroy(struct dev_client *c)
     soft_print_destroy(c->helpers.print);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->print_lock);
+    pthread_mutex_destroy(&c->modules_lock);
     free(c);
 }
 

@@ -34,7 +34,9 @@ struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels)
     atomic_init(&m->refs, 1);
     for (uint32_t i = 0; i < kernels; i++)
         m->kernels[i].module = m;
+    pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
+    pthread_mutex_unlock(&c->modules_lock);
     return m;
 }
 
@@ -62,7 +64,10 @@ void soft_module_unload(struct dev_module *m)
 {
     if (!m)
         return;
+    struct dev_client *c = m->client;
+    pthread_mutex_lock(&c->modules_lock);
     gm_list_remove(&m->link);
+    pthread_mutex_unlock(&c->modules_lock);
     soft_module_unref(m);
 }
 

@@ -29,12 +29,13 @@ struct dev_client {
     struct soft_helpers helpers;
     pthread_mutex_t print_lock;
     struct tp_output output; /* print_lock to move texts there from the print buffer */
-    struct gm_list modules;  /* main thread */
+    pthread_mutex_t modules_lock;
+    struct gm_list modules; /* modules_lock */
 };
 
-/* Main thread, but for `refs`: one for the client's list, one for each launch that has not ended. */
+/* One thread at a time, but for `refs`: one for the client's list, one for each launch that has not ended. */
 struct dev_module {
-    struct gm_list link;
+    struct gm_list link; /* client->modules */
     struct dev_client *client;
     _Atomic uint32_t refs;
     uint32_t kernel_count;
