@@ -30,8 +30,9 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-#define FLUSH_NS      (2 * GM_NS_PER_MS)        /* though the ring does not run dry */
-#define JOIN_NS       (20 * (long)GM_NS_PER_MS) /* a thread that is told to end takes less, unless it is in the device */
+#define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
+/* A thread that is told to end takes less, unless the device is answering it, or works through its orders with others'. */
+#define JOIN_S 120u
 /* What a thread needs: one record buffer and the back end's submit path, which may be a GPU driver, and one that compiles when it is
  * asked to link. Only touched pages cost memory. */
 #define STACK_BYTES (8u << 20)
@@ -150,7 +151,6 @@ static void *client_thread(void *arg)
         wait_for_work(c, bell, active);
         active = false;
     }
-    exe_engine_wake(c->engine);
     return NULL;
 }
 
@@ -172,6 +172,8 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
     for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
         gm_list_init(&c->modules[i]);
     pthread_mutex_init(&c->modules_lock, NULL);
+    gm_list_init(&c->orders);
+    c->host_area = m->window_base + m->window_size / 2;
 
     int result = GM_CUDA_INVALID_VALUE;
     c->areas[0] = tp_packet_take_fd(p, 1);
@@ -217,73 +219,85 @@ int exe_client_device(struct exe_client *c, uint32_t device)
     return result;
 }
 
-int exe_client_start(struct exe_client *c)
+int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
 {
     pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int r = pthread_create(thread, &attr, body, arg);
+    pthread_attr_destroy(&attr);
+    return -r;
+}
+
+int exe_client_start(struct exe_client *c)
+{
+    c->started = true;
     if (c->has_thread || c->stopped)
         return 0;
     if (c->resumed && atomic_load_explicit(&c->session.control->mortal, memory_order_acquire) != 0) {
         exe_client_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "variables, arrays or textures were lost with the executor");
         return 0;
     }
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
-    int r = pthread_create(&c->thread, &attr, client_thread, c);
-    pthread_attr_destroy(&attr);
+    int r = exe_thread_start(&c->thread, client_thread, c);
     c->has_thread = r == 0;
     if (r == 0)
         return 0;
-    gm_error(&topic, "no thread for client %u: %s", c->pid, strerror(r));
+    gm_error(&topic, "no thread for client %u: %s", c->pid, strerror(-r));
     return GM_CUDA_OUT_OF_MEMORY;
 }
 
-/* False while it has to wait for the device's answer to a question. */
-static bool join(struct exe_client *c)
+/* The device's answer may take as long as it likes. A thread that hangs for another reason does so in a driver that does not get on,
+ * perhaps behind a kernel that does not end. */
+static void join(struct exe_client *c)
 {
     struct timespec until;
-    int r;
-    do {
+    unsigned seconds = 0;
+    for (;;) {
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += JOIN_NS;
-        until.tv_sec += until.tv_nsec / (long)GM_NS_PER_S;
-        until.tv_nsec %= (long)GM_NS_PER_S;
-        r = pthread_timedjoin_np(c->thread, NULL, &until);
-    } while (r != 0 && !atomic_load_explicit(&c->asking, memory_order_acquire));
-    return r == 0;
+        until.tv_sec++;
+        if (pthread_timedjoin_np(c->thread, NULL, &until) == 0)
+            return;
+        seconds = atomic_load_explicit(&c->asking, memory_order_acquire) ? 0 : seconds + 1;
+        if (seconds > JOIN_S) {
+            gm_error(&topic, "the thread of client %u does not end; giving up the device", c->pid);
+            _exit(1);
+        }
+    }
 }
 
-bool exe_client_stop(struct exe_client *c)
+void exe_client_stop(struct exe_client *c)
 {
     if (c->stopped)
-        return true;
+        return;
     atomic_store_explicit(&c->stop, true, memory_order_release);
     if (c->has_thread) {
         tp_ring_wake(&c->session.control->ring);
-        if (!join(c))
-            return false;
+        join(c);
         c->has_thread = false;
     }
     c->stopped = true;
-    if (c->dev)
-        c->engine->ops->client_stop(c->dev);
+    c->engine->ops->client_stop(c->dev);
     /* A client with an error has threads that wait for what will not happen; one that is simply gone has not. */
     if (c->session.base && atomic_load_explicit(&c->session.control->error, memory_order_acquire) != 0)
         tp_session_release_waiters(&c->session);
-    return true;
 }
 
-void exe_client_destroy(struct exe_client *c)
+void exe_client_end(struct exe_client *c)
 {
-    if (!c)
-        return;
-    if (c->dev) {
-        while (!exe_client_stop(c))
-            ;
-        pthread_mutex_lock(&c->engine->clients_lock);
-        gm_list_remove(&c->link);
-        pthread_mutex_unlock(&c->engine->clients_lock);
-        c->engine->ops->client_destroy(c->dev); /* with its queues and modules */
-    }
+    struct exe_engine *e = c->engine;
+    struct dev_client *dev = c->dev;
+    exe_client_stop(c);
+    pthread_mutex_lock(&e->clients_lock); /* no fault is looked up by what may be another client's soon */
+    c->dev = NULL;
+    pthread_mutex_unlock(&e->clients_lock);
+    e->ops->client_destroy(dev); /* with its queues and modules */
+}
+
+void exe_client_free(struct exe_client *c)
+{
+    pthread_mutex_lock(&c->engine->clients_lock);
+    gm_list_remove(&c->link);
+    pthread_mutex_unlock(&c->engine->clients_lock);
     for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
         gm_list_for_each_safe (m, &c->modules[i], struct exe_module, link)
             free(m);
@@ -295,6 +309,15 @@ void exe_client_destroy(struct exe_client *c)
     pthread_mutex_destroy(&c->modules_lock);
     free(c->reply);
     free(c);
+}
+
+void exe_client_destroy(struct exe_client *c)
+{
+    if (!c)
+        return;
+    if (c->dev)
+        exe_client_end(c);
+    exe_client_free(c);
 }
 
 void exe_engine_wake(struct exe_engine *e)

@@ -1,8 +1,8 @@
 /*
- * The server's orders, one after the other, each answered with its serial. The server is trusted; what it passes on
+ * The server's orders, each answered with its serial; when and by which thread they are carried out is order.c's. The server is trusted; what it passes on
  * from clients (images) is not, and goes to the device as it is.
  */
-#include "executor/executor.h"
+#include "executor/order.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,52 +30,6 @@ static struct exe_client *find_client(struct exe_engine *e, uint32_t id)
     return NULL;
 }
 
-/* --- orders that wait --------------------------------------------------------------------------------------------- */
-
-/* What a handler returns instead of an answer: not now. */
-#define LATER 1
-
-struct order {
-    struct gm_list link; /* engine->later, oldest first */
-    struct tp_packet packet;
-};
-
-/* A copy of `p`, which is emptied, waits from now on. 0 or -errno. */
-static int put_off(struct exe_engine *e, struct tp_packet *p)
-{
-    struct wire_enc enc;
-    struct order *o = malloc(sizeof(*o));
-    if (!o)
-        return -ENOMEM;
-    gm_list_init(&o->link);
-    memcpy(&o->packet, p, sizeof(*p));
-    p->fds_count = 0;
-    gm_list_append(&e->later, &o->link);
-    wire_enc_init(&enc, packet_out, sizeof(packet_out));
-    wire_pack_engine_later(&enc, o->packet.header.serial, &(struct wire_engine_later) { 0 });
-    return tp_send(e->server, &enc, NULL, 0);
-}
-
-static int handle(struct exe_engine *e, struct tp_packet *p);
-
-/* Those that still cannot be carried out stay. */
-static int take_up(struct exe_engine *e)
-{
-    int r = 0;
-    gm_list_for_each_safe (o, &e->later, struct order, link) {
-        o->packet.header = wire_dec_begin(&o->packet.body, o->packet.data, o->packet.size);
-        r = handle(e, &o->packet);
-        if (r == LATER)
-            continue;
-        tp_packet_finish(&o->packet);
-        gm_list_remove(&o->link);
-        free(o);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int send_done(struct exe_engine *e, uint64_t serial, int result)
 {
     struct wire_enc enc;
@@ -101,103 +55,98 @@ static int on_client_add(struct exe_engine *e, struct tp_packet *p)
     return send_done(e, p->header.serial, result);
 }
 
-static int on_client_set(struct exe_engine *e, struct tp_packet *p)
+/* --- orders of a client; the main thread, or a worker ---------------------------------------------------------------- */
+
+/* CUresult each; what has been removed meanwhile is an invalid handle. */
+
+static int do_set(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_client_set m;
-    wire_get_engine_client_set(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = GM_CUDA_INVALID_HANDLE;
-    if (c) {
-        uint32_t multiprocessors[DEV_DEVICES];
-        exe_multiprocessors(&m.multiprocessors, multiprocessors);
-        e->ops->client_set_share(c->dev, m.share_pct, multiprocessors, m.priority);
-        result = exe_client_start(c);
-    }
-    return send_done(e, p->header.serial, result);
+    uint32_t multiprocessors[DEV_DEVICES];
+    wire_get_engine_client_set(&o->body, &m);
+    if (!o->client)
+        return GM_CUDA_INVALID_HANDLE;
+    exe_multiprocessors(&m.multiprocessors, multiprocessors);
+    e->ops->client_set_share(o->client->dev, m.share_pct, multiprocessors, m.priority);
+    return exe_client_start(o->client);
 }
 
-static int on_client_device(struct exe_engine *e, struct tp_packet *p)
+static int do_device(struct exe_order *o)
 {
     struct wire_engine_client_device m;
-    wire_get_engine_client_device(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    return send_done(e, p->header.serial, c ? exe_client_device(c, m.device) : GM_CUDA_INVALID_HANDLE);
+    wire_get_engine_client_device(&o->body, &m);
+    return o->client ? exe_client_device(o->client, m.device) : GM_CUDA_INVALID_HANDLE;
 }
 
-static int on_client_peer(struct exe_engine *e, struct tp_packet *p)
+static int do_peer(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_client_peer m;
-    wire_get_engine_client_peer(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = GM_CUDA_INVALID_HANDLE;
-    if (c && m.device < e->devices && m.peer < e->devices)
-        result = e->ops->client_peer ? e->ops->client_peer(c->dev, m.device, m.peer, m.enabled != 0) : 0;
-    return send_done(e, p->header.serial, result);
+    wire_get_engine_client_peer(&o->body, &m);
+    if (!o->client || m.device >= e->devices || m.peer >= e->devices)
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->client_peer ? e->ops->client_peer(o->client->dev, m.device, m.peer, m.enabled != 0) : 0;
 }
 
 /* Removing what is not there succeeds, here and below: the server repeats orders that an earlier executor may or may
  * not have carried out. */
-static int on_client_remove(struct exe_engine *e, struct tp_packet *p)
+static int do_remove(struct exe_order *o)
 {
-    struct wire_engine_client_remove m;
-    wire_get_engine_client_remove(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    if (c && !exe_client_stop(c))
-        return LATER;
-    exe_client_destroy(c);
-    return send_done(e, p->header.serial, 0);
+    if (o->client)
+        exe_client_end(o->client);
+    return 0;
 }
 
-static int on_map(struct exe_engine *e, struct tp_packet *p)
+static int do_map(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_map m;
-    wire_get_engine_map(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = GM_CUDA_INVALID_HANDLE;
-    if (c && p->fds_count == 0)
-        result = e->ops->memory_map(c->dev, m.address, m.size);
-    else if (c && e->ops->memory_attach && m.device < e->devices)
-        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], 0, m.device, 0);
-    return send_done(e, p->header.serial, result);
+    wire_get_engine_map(&o->body, &m);
+    if (o->client && o->fds_count == 0)
+        return e->ops->memory_map(o->client->dev, m.address, m.size);
+    if (o->client && e->ops->memory_attach && m.device < e->devices)
+        return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], 0, m.device, 0);
+    return GM_CUDA_INVALID_HANDLE;
 }
 
-static int on_attach(struct exe_engine *e, struct tp_packet *p)
+static int do_attach(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_attach m;
-    wire_get_engine_attach(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = GM_CUDA_INVALID_HANDLE;
-    if (c && e->ops->memory_attach && m.device < e->devices)
-        result = e->ops->memory_attach(c->dev, m.address, m.size, p->fds[0], m.offset, m.device, m.access);
-    return send_done(e, p->header.serial, result);
+    wire_get_engine_attach(&o->body, &m);
+    if (!o->client || !e->ops->memory_attach || m.device >= e->devices)
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], m.offset, m.device, m.access);
 }
 
-static int on_unmap(struct exe_engine *e, struct tp_packet *p)
+static int do_unmap(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_unmap m;
-    wire_get_engine_unmap(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    if (c)
-        e->ops->memory_unmap(c->dev, m.address, m.size);
-    return send_done(e, p->header.serial, 0);
+    wire_get_engine_unmap(&o->body, &m);
+    if (o->client)
+        e->ops->memory_unmap(o->client->dev, m.address, m.size);
+    return 0;
 }
 
-static int on_array_memory(struct exe_engine *e, struct tp_packet *p)
+static int do_array_memory(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_array_memory m;
-    wire_get_engine_array_memory(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = GM_CUDA_INVALID_HANDLE;
-    if (c && exe_client_uses(c, m.device))
-        result = e->ops->array_memory ? e->ops->array_memory(c->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
-    return send_done(e, p->header.serial, result);
+    wire_get_engine_array_memory(&o->body, &m);
+    if (!o->client || !exe_client_uses(o->client, m.device))
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->array_memory ? e->ops->array_memory(o->client->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
+}
+
+static struct exe_module *find_module(struct exe_client *c, uint32_t id)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    struct exe_module *m = exe_client_module(c, id);
+    pthread_mutex_unlock(&c->modules_lock);
+    return m;
 }
 
 /* Loads the image; on success the module is in the client's table and `info` describes it. */
 static int load(struct exe_engine *e, struct exe_client *c, const struct wire_engine_module_load *m, int fd,
                 struct dev_module_info *info)
 {
-    if (!c || exe_client_module(c, m->module))
+    if (!c || find_module(c, m->module))
         return GM_CUDA_INVALID_HANDLE;
     int result = exe_client_device(c, m->device);
     if (result != 0)
@@ -240,57 +189,117 @@ static bool unload(struct exe_client *c, uint32_t id)
     return now;
 }
 
-static int on_module_load(struct exe_engine *e, struct tp_packet *p)
+static int do_load(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_module_load m;
-    struct dev_module_info info = { 0 };
-    struct wire_enc enc;
+    wire_get_engine_module_load(&o->body, &m);
+    int result = load(e, o->client, &m, o->fds[0], &o->info);
+    if (result != 0)
+        return result;
+    o->info_fd = tp_memfd_from_bytes("gmux-module-info", o->info.info.data, o->info.info.size);
+    if (o->info_fd >= 0)
+        return 0;
+    gm_error(&topic, "module information: %s", strerror(-o->info_fd));
+    (void)unload(o->client, m.module); /* or it goes with the client */
+    return GM_CUDA_OUT_OF_MEMORY;
+}
 
-    wire_get_engine_module_load(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    int result = load(e, c, &m, p->fds[0], &info);
-    GM_AUTO_FREE char *log = info.log;
-    GM_AUTO_FD int info_fd = -1;
-    if (result == 0) {
-        info_fd = tp_memfd_from_bytes("gmux-module-info", info.info.data, info.info.size);
-        if (info_fd < 0) {
-            gm_error(&topic, "module information: %s", strerror(-info_fd));
-            (void)unload(c, m.module); /* or it goes with the client */
-            result = GM_CUDA_OUT_OF_MEMORY;
-        }
+static int do_place(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_module_place m;
+    wire_get_engine_module_place(&o->body, &m);
+    struct exe_module *module = o->client ? find_module(o->client, m.module) : NULL;
+    return module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0) : GM_CUDA_INVALID_HANDLE;
+}
+
+static int do_unload(struct exe_order *o)
+{
+    struct wire_engine_module_unload m;
+    wire_get_engine_module_unload(&o->body, &m);
+    o->again = o->client && !unload(o->client, m.module);
+    return 0;
+}
+
+static int carry_out(struct exe_engine *e, struct exe_order *o)
+{
+    switch (o->type) {
+    case 0:
+        if (o->client)
+            exe_client_stop(o->client);
+        return 0;
+    case WIRE_ENGINE_CLIENT_SET:
+        return do_set(e, o);
+    case WIRE_ENGINE_CLIENT_DEVICE:
+        return do_device(o);
+    case WIRE_ENGINE_CLIENT_PEER:
+        return do_peer(e, o);
+    case WIRE_ENGINE_CLIENT_REMOVE:
+        return do_remove(o);
+    case WIRE_ENGINE_MAP:
+        return do_map(e, o);
+    case WIRE_ENGINE_ATTACH:
+        return do_attach(e, o);
+    case WIRE_ENGINE_UNMAP:
+        return do_unmap(e, o);
+    case WIRE_ENGINE_ARRAY_MEMORY:
+        return do_array_memory(e, o);
+    case WIRE_ENGINE_MODULE_LOAD:
+        return do_load(e, o);
+    case WIRE_ENGINE_MODULE_PLACE:
+        return do_place(e, o);
+    default:
+        return do_unload(o);
     }
+}
+
+void exe_order_work(struct exe_engine *e, struct exe_order *o)
+{
+    const struct wire_dec body = o->body;
+    o->again = false;
+    o->info_fd = -1;
+    o->result = carry_out(e, o);
+    o->body = body;
+}
+
+static int answer_load(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_enc enc;
+    GM_AUTO_FREE char *log = o->info.log;
+    GM_AUTO_FD int info_fd = o->info_fd;
     if (log && strlen(log) > 16384)
         log[16384] = '\0';
     const struct wire_engine_module_loaded answer = {
-        .result = result, .globals_size = info.globals_size, .globals_align = info.globals_align, .log = log
+        .result = o->result, .globals_size = o->info.globals_size, .globals_align = o->info.globals_align, .log = log
     };
     wire_enc_init(&enc, packet_out, sizeof(packet_out));
-    wire_pack_engine_module_loaded(&enc, p->header.serial, &answer);
-    return tp_send(e->server, &enc, &info_fd, result == 0 ? 1 : 0);
+    wire_pack_engine_module_loaded(&enc, o->serial, &answer);
+    return tp_send(e->server, &enc, &info_fd, o->result == 0 ? 1 : 0);
 }
 
-static int on_module_place(struct exe_engine *e, struct tp_packet *p)
+int exe_order_answer(struct exe_engine *e, struct exe_order *o)
 {
-    struct wire_engine_module_place m;
-    wire_get_engine_module_place(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    struct exe_module *module = c ? exe_client_module(c, m.module) : NULL;
-    int result =
-        module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0) : GM_CUDA_INVALID_HANDLE;
-    return send_done(e, p->header.serial, result);
+    return o->type == WIRE_ENGINE_MODULE_LOAD ? answer_load(e, o) : send_done(e, o->serial, o->result);
 }
 
-static int on_module_unload(struct exe_engine *e, struct tp_packet *p)
+/* --- the main thread ---------------------------------------------------------------------------------------------------- */
+
+/* All of them begin with its number. */
+static int on_order(struct exe_engine *e, struct tp_packet *p)
 {
-    struct wire_engine_module_unload m;
-    wire_get_engine_module_unload(&p->body, &m);
-    struct exe_client *c = find_client(e, m.client);
-    if (c && !unload(c, m.module))
-        return LATER;
-    return send_done(e, p->header.serial, 0);
+    struct wire_dec body = p->body;
+    struct exe_order o = { .client = find_client(e, wire_get_u32(&body)),
+                           .serial = p->header.serial,
+                           .type = p->header.type,
+                           .body = p->body,
+                           .fds_count = p->fds_count };
+    memcpy(o.fds, p->fds, sizeof(o.fds));
+    gm_list_init(&o.link);
+    int r = exe_order_take(e, &o);
+    p->fds_count = o.fds_count;
+    return r;
 }
 
-/* 0, LATER or -errno. */
+/* 0 or -errno. */
 static int handle(struct exe_engine *e, struct tp_packet *p)
 {
     const struct wire_message_info *info = wire_message_info(p->header.type);
@@ -305,27 +314,17 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
     case WIRE_ENGINE_CLIENT_ADD:
         return on_client_add(e, p);
     case WIRE_ENGINE_CLIENT_SET:
-        return on_client_set(e, p);
     case WIRE_ENGINE_CLIENT_DEVICE:
-        return on_client_device(e, p);
     case WIRE_ENGINE_CLIENT_PEER:
-        return on_client_peer(e, p);
     case WIRE_ENGINE_CLIENT_REMOVE:
-        return on_client_remove(e, p);
     case WIRE_ENGINE_MAP:
-        return on_map(e, p);
     case WIRE_ENGINE_ATTACH:
-        return on_attach(e, p);
     case WIRE_ENGINE_UNMAP:
-        return on_unmap(e, p);
     case WIRE_ENGINE_ARRAY_MEMORY:
-        return on_array_memory(e, p);
     case WIRE_ENGINE_MODULE_LOAD:
-        return on_module_load(e, p);
     case WIRE_ENGINE_MODULE_PLACE:
-        return on_module_place(e, p);
     case WIRE_ENGINE_MODULE_UNLOAD:
-        return on_module_unload(e, p);
+        return on_order(e, p);
     default:
         return -EBADMSG;
     }
@@ -343,14 +342,16 @@ void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint
     pthread_mutex_unlock(&e->clients_lock);
 }
 
-static void stop_failed_clients(struct exe_engine *e)
+/* A client has failed, a worker is done, or what an order waited for is over. */
+static int look_around(struct exe_engine *e)
 {
     uint64_t count;
     if (read(e->failures, &count, sizeof(count)) != sizeof(count))
-        return;
+        return 0;
     gm_list_for_each (c, &e->clients, struct exe_client, link)
         if (atomic_load_explicit(&c->failed, memory_order_acquire))
-            (void)exe_client_stop(c); /* or when its thread has ended */
+            exe_order_stop(e, c);
+    return exe_orders_go_on(e);
 }
 
 static void put_device(struct wire_enc *enc, const struct dev_info *i)
@@ -399,12 +400,11 @@ int exe_engine_run(struct exe_engine *e)
     int r = send_ready(e);
 
     while (r == 0) {
+        polled[0].events = exe_orders_are_many(e) ? 0 : POLLIN;
         if (poll(polled, GM_ARRAY_LEN(polled), -1) < 0 && errno != EINTR)
             return 1;
-        if (polled[1].revents) {
-            stop_failed_clients(e);
-            r = take_up(e);
-        }
+        if (polled[1].revents)
+            r = look_around(e);
         if (!polled[0].revents || r != 0)
             continue;
         r = tp_recv(e->server, &packet_in);
@@ -412,8 +412,6 @@ int exe_engine_run(struct exe_engine *e)
             return 0; /* the server is gone, and with it the reason to be */
         if (r == 1) {
             r = handle(e, &packet_in);
-            if (r == LATER)
-                r = put_off(e, &packet_in);
             tp_packet_finish(&packet_in);
         }
     }

@@ -2,10 +2,10 @@
  * gmux-executor: the disposable process that owns the devices and runs what the clients ask of it. It believes its
  * server, which started it, and nobody else.
  *
- * Threads. The main thread answers the server's engine_* messages, one after the other. Each client has a thread that
- * reads that client's command ring and hands its records to the device. The device has threads of its own, which
- * report faults. A client that fails, for whatever reason, ends the same way: sticky error in its session, its thread
- * ends, the main thread takes its work off the device and lets its waiters go.
+ * Threads. The main thread takes the server's engine_* messages; those that may take long are carried out by workers beside it
+ * (order.h). Each client has a thread that reads that client's command ring and hands its records to the device. The device has
+ * threads of its own, which report faults. A client that fails, for whatever reason, ends the same way: sticky error in its session,
+ * its thread ends, a worker takes its work off the device and lets its waiters go.
  */
 #ifndef GMUX_EXECUTOR_EXECUTOR_H
 #define GMUX_EXECUTOR_EXECUTOR_H
@@ -39,19 +39,28 @@ struct exe_module {
 struct exe_engine;
 
 struct exe_client {
-    struct gm_list link; /* engine->clients; under engine->clients_lock */
+    struct gm_list link; /* engine->clients; the main thread changes it, under engine->clients_lock */
     struct exe_engine *engine;
     uint32_t id;
     uint32_t pid;
     struct tp_session session;
-    struct dev_client *dev;
-    _Atomic uint32_t devices; /* bit for each that it uses; the main thread sets them */
+    struct dev_client *dev;   /* goes under engine->clients_lock */
+    _Atomic uint32_t devices; /* bit for each that it uses; an order sets them */
     int areas[2];             /* memfds that the device maps from */
+    uint64_t host_area;       /* address of the second */
     bool resumed;             /* lived under an earlier executor */
 
+    /* The main thread only: order.c. */
+    struct gm_list orders; /* that wait or are worked at, oldest first */
+    unsigned beside;       /* of those, with workers */
+    bool started;          /* its ring is read, or was */
+    bool stopping;         /* it has failed, and the order is given */
+
+    /* One order at a time: those that have to do with it touch the same. */
     pthread_t thread;
-    bool has_thread;     /* main thread only */
-    bool stopped;        /* main thread only: its work is off the device */
+    bool has_thread;
+    bool stopped; /* its work is off the device */
+
     _Atomic bool stop;   /* order to the thread */
     _Atomic bool failed; /* set once, by whoever found out */
 
@@ -70,9 +79,18 @@ struct exe_client {
     _Atomic bool asking;
     bool awaited; /* modules_lock: the main thread wants to hear when that is over */
 
-    /* Main thread changes it, the client's thread launches from it. */
+    /* Orders change it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;
     struct gm_list modules[EXE_MODULE_BUCKETS];
+};
+
+/* Orders on their way to workers and back. */
+struct exe_jobs {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct gm_list to_do, done;
+    unsigned count; /* to do */
+    unsigned idle;  /* workers */
 };
 
 struct exe_engine {
@@ -81,8 +99,9 @@ struct exe_engine {
     uint32_t devices;
     const struct dev_info *info; /* of the first; what is the same for all is read here */
     int server;                  /* socket; sends are whole packets, from any thread */
-    int failures;         /* eventfd: a client failed, or what an order waits for is over: main thread please look */
-    struct gm_list later; /* main thread: orders that wait */
+    int failures; /* eventfd: a client failed, or an order is done, or what it waits for is over: main thread please look */
+    struct exe_jobs jobs;
+    unsigned kept; /* main thread: orders of all clients that wait or are worked at */
     pthread_mutex_t clients_lock;
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */
@@ -96,26 +115,37 @@ int exe_engine_run(struct exe_engine *e);
 /* Any thread: dev_events.client_fault. */
 void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text);
 
-/* --- client.c: a client and its thread; main thread unless said otherwise ------------------------------------- */
+/* --- order.c ------------------------------------------------------------------------------------------------- */
+
+void exe_jobs_init(struct exe_jobs *j);
+
+/* --- client.c: a client and its thread; an order's thread unless said otherwise -------------------------------- */
 
 /* The multiprocessors of each device, as the server says it. */
 void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES]);
-/* Maps the session and makes the client on the device, with the packet's descriptors. CUresult. */
+/* Maps the session and makes the client on the device, with the packet's descriptors. Main thread. CUresult. */
 int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
                       struct exe_client **out);
 /* Starts reading the ring. CUresult. */
 int exe_client_start(struct exe_client *c);
-/* Ends the thread and takes the client's work off the device, within a bounded time; its waiters return. False if the thread
- * cannot end yet, because the device is answering it: the main thread is told when it has. */
-bool exe_client_stop(struct exe_client *c);
-/* Stops it, however long that takes, and frees everything. NULL is fine. */
+/* Ends the thread and takes the client's work off the device; its waiters return. It waits for as long as the device is answering the
+ * client; a thread that does not end otherwise ends the executor. */
+void exe_client_stop(struct exe_client *c);
+/* Stops it, and the device forgets it; then nothing but exe_client_free() may be done with it. */
+void exe_client_end(struct exe_client *c);
+/* Frees one that has ended. Main thread. */
+void exe_client_free(struct exe_client *c);
+/* Both. Main thread. NULL is fine. */
 void exe_client_destroy(struct exe_client *c);
 /* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
 
+/* A thread with a stack on which a driver can compile. 0 or -errno. */
+GM_MUST_CHECK int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
+
 /* Any thread: has the main thread look at what waits. */
 void exe_engine_wake(struct exe_engine *e);
-/* Main thread: the device is one that the client uses from now on. CUresult. */
+/* The device is one that the client uses from now on. CUresult. */
 int exe_client_device(struct exe_client *c, uint32_t device);
 /* Whether it is. Any thread. */
 static inline bool exe_client_uses(const struct exe_client *c, uint32_t device)

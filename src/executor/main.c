@@ -114,6 +114,6 @@ int main(int argc, char **argv)
     }
     pthread_mutex_init(&e.clients_lock, NULL);
     gm_list_init(&e.clients);
-    gm_list_init(&e.later);
+    exe_jobs_init(&e.jobs);
     return serve(&e, device);
 }

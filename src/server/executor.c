@@ -15,16 +15,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/request.h"
 #include "server/server.h"
 
-/* A request that takes longer than this: the executor hangs, and is replaced. */
-#define REQUEST_BOUND_MS 30000u
-/* Unless it may well take longer: a driver compiles the PTX of a module, .. */
-#define LOAD_BOUND_MS 120000u
-/* .. pins the pages of host memory, so many bytes in a millisecond, .. */
-#define PINNED_IN_MS (256u << 10)
-/* .. or is not done with a question of the client that the request is about, which it has put off. */
-#define LATER_BOUND_MS 600000u
+/* An executor that does not start within this time hangs. */
+#define START_BOUND_MS 30000u
 /* An executor that had everything restored and lived so long has not died of what killed the one before. */
 #define PEACE_NS GM_NS_PER_S
 /* Deaths in a row are not counted beyond this while each executor at least had everything restored: whoever killed it
@@ -35,21 +30,6 @@
 #define START_TRIES          3u
 /* From here on nobody new waits for the next start. */
 #define DEATHS_MAX 6u
-
-struct request {
-    struct gm_list link;
-    struct srv_session *session;
-    uint64_t serial;
-    srv_answer_fn *done; /* NULL: a repeat */
-    void *arg;
-    int fds[TP_FDS_MAX]; /* the session's */
-    unsigned fds_count;
-    unsigned deaths; /* executors that died over it */
-    bool later;      /* put off by the executor, which goes on with others */
-    uint16_t type;
-    size_t size;
-    uint8_t packet[];
-};
 
 static const struct srv_peer_ops executor_ops;
 
@@ -72,84 +52,41 @@ static void on_bound(uv_timer_t *timer)
     uv_process_kill(&x->process, SIGKILL);
 }
 
-/* What the executor is working at; NULL: nothing. */
-static struct request *current_request(struct srv_executor *x)
+static void watch_requests(struct srv_executor *x)
 {
-    gm_list_for_each (r, &x->sent, struct request, link)
-        if (!r->later)
-            return r;
-    return NULL;
-}
-
-static uint64_t bound_of(const struct request *r)
-{
-    struct wire_dec d;
-    struct wire_engine_map m;
-    if (r->type == WIRE_ENGINE_MODULE_LOAD)
-        return LOAD_BOUND_MS;
-    if (r->type != WIRE_ENGINE_MAP)
-        return REQUEST_BOUND_MS;
-    (void)wire_dec_begin(&d, r->packet, r->size);
-    wire_get_engine_map(&d, &m);
-    return REQUEST_BOUND_MS + m.size / PINNED_IN_MS;
-}
-
-static void watch_request(struct srv_executor *x)
-{
-    const struct request *r = current_request(x);
-    if (gm_list_empty(&x->sent))
-        uv_timer_stop(&x->timer);
+    uint64_t now = gm_now_ns() / GM_NS_PER_MS;
+    uint64_t until = srv_requests_patience(&x->sent, now);
+    if (until)
+        uv_timer_start(&x->timer, on_bound, until > now ? until - now : 0, 0);
     else
-        uv_timer_start(&x->timer, on_bound, r ? bound_of(r) : LATER_BOUND_MS, 0);
+        uv_timer_stop(&x->timer);
 }
 
-static void send_request(struct srv_executor *x, struct request *r)
+static void send_request(struct srv_executor *x, struct srv_request *r)
 {
     const struct wire_enc e = { .data = r->packet, .size = r->size, .capacity = r->size };
-    bool first = !current_request(x);
-    r->later = false;
+    bool first = !srv_requests_current(&x->sent);
+    r->later = r->working = false;
+    r->until_ms = 0;
     gm_list_append(&x->sent, &r->link);
     srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
     if (first)
-        watch_request(x);
+        watch_requests(x);
 }
 
 static void send_waiting(struct srv_executor *x)
 {
     while (x->state == SRV_EXECUTOR_READY && !gm_list_empty(&x->waiting)) {
-        struct request *r = gm_list_entry(x->waiting.next, struct request, link);
+        struct srv_request *r = gm_list_entry(x->waiting.next, struct srv_request, link);
         gm_list_remove(&r->link);
         send_request(x, r);
     }
 }
 
-static struct request *request_create(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e,
-                                      const int *fds, unsigned fds_count)
-{
-    struct request *r = calloc(1, sizeof(*r) + e->size);
-    if (!r || e->fatal) {
-        free(r);
-        return NULL;
-    }
-    gm_list_init(&r->link);
-    r->session = c;
-    r->serial = x->next_serial++;
-    r->size = e->size;
-    for (unsigned i = 0; i < fds_count; i++)
-        r->fds[r->fds_count++] = fds[i];
-    struct wire_header h;
-    memcpy(&h, e->data, sizeof(h));
-    h.serial = r->serial;
-    r->type = h.type;
-    memcpy(r->packet, e->data, e->size);
-    memcpy(r->packet, &h, sizeof(h));
-    return r;
-}
-
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                       unsigned fds_count, srv_answer_fn *done, void *arg)
 {
-    struct request *r = request_create(x, c, e, fds, fds_count);
+    struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
     if (!r || x->state == SRV_EXECUTOR_NONE) { /* no memory, or no executor any more */
         free(r);
         done(arg, r ? GM_CUDA_MPS_RPC_FAILURE : GM_CUDA_OUT_OF_MEMORY, NULL);
@@ -165,7 +102,7 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
 void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                          unsigned fds_count)
 {
-    struct request *r = request_create(x, c, e, fds, fds_count);
+    struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
     if (!r) {
         srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
         return;
@@ -174,7 +111,7 @@ void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const st
 }
 
 /* The request is done with, in whatever way. */
-static void complete(struct request *r, int result, struct tp_packet *answer)
+static void complete(struct srv_request *r, int result, struct tp_packet *answer)
 {
     struct srv_session *c = r->session;
     gm_list_remove(&r->link);
@@ -184,33 +121,27 @@ static void complete(struct request *r, int result, struct tp_packet *answer)
         srv_session_check_end(c);
     } else if (result != 0 && !c->failed) {
         srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it could not be restored on a new executor");
+    } else if (r->type == WIRE_ENGINE_CLIENT_SET) { /* it has all its modules back */
+        c->suspected = 0;
     }
     free(r);
 }
 
-/* Requests are answered in order, but for those that were put off. NULL: nobody asked. */
-static struct request *find_answered(struct srv_executor *x, uint64_t serial)
-{
-    struct request *current = current_request(x);
-    gm_list_for_each (r, &x->sent, struct request, link)
-        if (r->serial == serial)
-            return r->later || r == current ? r : NULL;
-    return NULL;
-}
-
 static const char *on_later(struct srv_executor *x, struct tp_packet *p)
 {
-    struct request *r = current_request(x);
-    if (!r || r->serial != p->header.serial || !r->done)
+    struct srv_request *r = srv_requests_find(&x->sent, p->header.serial);
+    struct wire_engine_later m;
+    wire_get_engine_later(&p->body, &m);
+    if (!r)
         return "putting off what nobody asked for";
-    r->later = true;
-    watch_request(x);
+    srv_request_put_off(r, m.working != 0);
+    watch_requests(x);
     return NULL;
 }
 
 static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
 {
-    struct request *r = find_answered(x, p->header.serial);
+    struct srv_request *r = srv_requests_find(&x->sent, p->header.serial);
     if (!r)
         return "an answer that nobody asked for";
     bool load = r->type == WIRE_ENGINE_MODULE_LOAD;
@@ -230,8 +161,8 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
         result = m.result;
     }
     complete(r, result, load ? p : NULL);
-    x->restored |= !current_request(x);
-    watch_request(x);
+    x->restored |= srv_requests_are_settled(&x->sent);
+    watch_requests(x);
     return NULL;
 }
 
@@ -459,7 +390,7 @@ void srv_executor_start(struct srv_executor *x)
     x->state = SRV_EXECUTOR_STARTING;
     int r = find_program(program, sizeof(program)) ? start_process(x, program) : -ENOENT;
     if (r == 0) {
-        uv_timer_start(&x->timer, on_bound, REQUEST_BOUND_MS, 0);
+        uv_timer_start(&x->timer, on_bound, START_BOUND_MS, 0);
         return;
     }
     snprintf(x->why, sizeof(x->why), "cannot start %.400s: %s", program, uv_strerror(r));
@@ -474,18 +405,29 @@ static void on_pause_over(uv_timer_t *timer)
 
 /* --- after a death ------------------------------------------------------------------------------------------------- */
 
+/* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
+static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
+{
+    unsigned most = 0;
+    gm_list_for_each (r, &x->sent, struct srv_request, link)
+        if (r->session == c && !r->done && r->type == WIRE_ENGINE_MODULE_LOAD)
+            most = GM_MAX(most, r->suspected);
+    return most;
+}
+
 /* Which clients the dead executor takes along: those with work in flight, and whoever's module it was just loading
- * anew. */
-static void judge_sessions(struct srv_executor *x, const struct request *head)
+ * anew, or for the second time at the same time as others'. */
+static void judge_sessions(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
         if (!c->in_executor)
             continue;
+        c->suspected += suspicion(x, c);
         if (c->failed || c->phase == SRV_DRAINING) {
             c->in_executor = false;
             if (c->failed) /* the executor was about to do it */
                 tp_session_release_waiters(&c->shared);
-        } else if (head && !head->done && head->session == c && head->type == WIRE_ENGINE_MODULE_LOAD) {
+        } else if (c->suspected >= SRV_CULPRIT) {
             srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED, "its module ended the executor");
             c->in_executor = false;
             srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
@@ -497,18 +439,16 @@ static void judge_sessions(struct srv_executor *x, const struct request *head)
 }
 
 /* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
-static void judge_requests(struct srv_executor *x, struct request *head)
+static void judge_requests(struct srv_executor *x)
 {
     struct gm_list undone;
     struct gm_list given_up;
     gm_list_init(&undone);
     gm_list_init(&given_up);
-    if (head)
-        head->deaths++;
     for (unsigned i = 0; i < 2; i++) {
         struct gm_list *list = i == 0 ? &x->sent : &x->waiting;
-        gm_list_for_each_safe (r, list, struct request, link) {
-            bool culprit = r->deaths && (r->type == WIRE_ENGINE_MODULE_LOAD || r->deaths > 1);
+        gm_list_for_each_safe (r, list, struct srv_request, link) {
+            bool culprit = r->suspected >= SRV_CULPRIT;
             gm_list_remove(&r->link);
             if (culprit && r->done)
                 srv_say(x->server, "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
@@ -523,7 +463,7 @@ static void judge_requests(struct srv_executor *x, struct request *head)
         gm_list_append(&x->waiting, first);
     }
     while (!gm_list_empty(&given_up)) {
-        struct request *r = gm_list_entry(given_up.next, struct request, link);
+        struct srv_request *r = gm_list_entry(given_up.next, struct srv_request, link);
         complete(r, r->done ? GM_CUDA_LAUNCH_FAILED : 0, NULL);
     }
 }
@@ -533,11 +473,11 @@ static void when_dead(struct srv_executor *x)
     struct srv_server *s = x->server;
     if (x->process_alive || x->peer_alive)
         return;
-    struct request *head = current_request(x);
     x->state = SRV_EXECUTOR_WAITING;
     uv_timer_stop(&x->timer);
-    judge_sessions(x, head);
-    judge_requests(x, head);
+    srv_requests_accuse(&x->sent);
+    judge_sessions(x);
+    judge_requests(x);
     if (x->closing) {
         x->state = SRV_EXECUTOR_NONE;
         srv_server_check_end(s);

@@ -1,9 +1,9 @@
 /*
  * The executor as the server sees it: a process that is started, asked, watched and replaced.
  *
- * Requests are answered in order, but for those that the executor puts off. What has not been answered when an executor dies is asked again of the next one,
- * after that one was told about everything that the earlier requests had made; but a request that was being worked on
- * when two of them died is given up, and so is a module load after the first death: it is the likely cause.
+ * What has not been answered when an executor dies is asked again of the next one, after that one was told about everything that the
+ * earlier requests had made; but a request that was being worked on when two of them died is given up, and so is a module load after
+ * the first death, unless others were being worked on beside it: it is the likely cause.
  *
  * Event loop only.
  */
@@ -11,6 +11,7 @@
 #define GMUX_SERVER_EXECUTOR_H
 
 #include "server/peer.h"
+#include "server/request.h"
 
 struct srv_server;
 struct srv_session;
@@ -21,10 +22,6 @@ enum srv_executor_state {
     SRV_EXECUTOR_READY,
     SRV_EXECUTOR_WAITING, /* to be started again after a pause */
 };
-
-/* `result`: what the executor said, or why it could not be asked. `answer`: its packet, body read past nothing; NULL
- * where none came. May run inside srv_executor_ask() when memory is short. */
-typedef void srv_answer_fn(void *arg, int result, struct tp_packet *answer);
 
 struct srv_executor {
     struct srv_server *server;

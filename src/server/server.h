@@ -108,10 +108,11 @@ struct srv_session {
     struct srv_charge arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
     bool arrays_asked;                    /* the executor is being told another amount */
 
-    unsigned pending; /* requests of the client not yet answered */
-    unsigned asks;    /* requests to the executor not yet answered */
-    bool in_executor; /* the executor knows it, or is being told */
-    bool removing;    /* the executor is being told to forget it */
+    unsigned pending;   /* requests of the client not yet answered */
+    unsigned asks;      /* requests to the executor not yet answered */
+    bool in_executor;   /* the executor knows it, or is being told */
+    bool removing;      /* the executor is being told to forget it */
+    unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 
 struct srv_limits {

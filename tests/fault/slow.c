@@ -1,9 +1,15 @@
 /*
- * A device that takes its time to answer questions: the null device, whose calls wait until the test lets them go. The file named
- * by GMUX_SLOW is a FIFO: who opens it for writing learns so that a call has begun, and a byte, or its end, lets the call go.
+ * A device that takes its time: the null device, some of whose functions wait until the test lets them go. The file named by GMUX_SLOW
+ * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
+ *
+ * All questions wait but SLOW_STOP, after which taking the client's work off the device does; of modules those that have an entry
+ * "slow", of memory what is mapped in one piece of SLOW_BYTES.
  */
+#include "slow.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/attr.h"
@@ -12,7 +18,9 @@
 GM_EXPORT extern struct dev_ops gmux_device;
 struct dev_ops gmux_device;
 
-static int call(struct dev_client *c GM_UNUSED, const struct dev_call *question GM_UNUSED)
+static struct dev_client *_Atomic stops_slowly;
+
+static int wait_for_test(void)
 {
     const char *path = getenv("GMUX_SLOW");
     char go;
@@ -22,9 +30,43 @@ static int call(struct dev_client *c GM_UNUSED, const struct dev_call *question 
     return n < 0 ? GM_CUDA_UNKNOWN : 0;
 }
 
+static int call(struct dev_client *c, const struct dev_call *question)
+{
+    if (question->function != SLOW_STOP)
+        return wait_for_test();
+    stops_slowly = c;
+    return 0;
+}
+
+static void client_stop(struct dev_client *c)
+{
+    if (c == stops_slowly) {
+        (void)wait_for_test();
+        stops_slowly = NULL;
+    }
+    dev_null_ops.client_stop(c);
+}
+
+static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    int r = size == SLOW_BYTES ? wait_for_test() : 0;
+    return r ? r : dev_null_ops.memory_map(c, address, size);
+}
+
+static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
+                       struct dev_module **out, struct dev_module_info *info)
+{
+    if (memmem(image, size, ".entry slow(", 12))
+        (void)wait_for_test();
+    return dev_null_ops.module_load(c, device, image, size, kind, out, info);
+}
+
 static __attribute__((constructor)) void fill(void)
 {
     gmux_device = dev_null_ops;
     gmux_device.name = "slow";
     gmux_device.call = call;
+    gmux_device.client_stop = client_stop;
+    gmux_device.memory_map = memory_map;
+    gmux_device.module_load = module_load;
 }

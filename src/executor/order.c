@@ -1,0 +1,420 @@
+#include "executor/order.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* What orders touch of a client. */
+#define MEMORY  1u  /* its ranges of the window, and who may touch them */
+#define DEVICES 2u  /* which it uses, and what it has of their multiprocessors */
+#define THREAD  4u  /* that reads its ring, and its work */
+#define MODULES 8u  /* those of `modules` */
+#define ARRAYS  16u /* how much memory they may take */
+#define ALL     31u
+
+/* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
+#define LONG_HOST_BYTES (8u << 20)
+/* Of one client at the same time: a new executor has a thousand modules to load for a client. */
+#define BESIDE_MAX 4u
+/* Kept orders, each with a descriptor or two. */
+#define KEPT_MAX 256u
+/* Workers without work that stay. */
+#define IDLE_MAX 2u
+
+/* --- what they are ------------------------------------------------------------------------------------------------ */
+
+static void touch_module(struct exe_order *o, uint32_t module)
+{
+    o->touches |= MODULES;
+    o->module = module;
+    o->modules = 1ull << module % 64;
+}
+
+static void touch_all(struct exe_order *o)
+{
+    o->touches = ALL;
+    o->module = 0;
+    o->modules = UINT64_MAX;
+}
+
+/* A device that the client does not use yet is opened, if it is the first. */
+static void touch_device(struct exe_order *o, uint32_t device)
+{
+    if (exe_client_uses(o->client, device))
+        return;
+    o->touches |= DEVICES;
+    o->beside = true;
+}
+
+static void touch_memory(struct exe_order *o, uint64_t address, uint64_t size)
+{
+    o->touches |= MEMORY;
+    o->beside |= address >= o->client->host_area && size >= LONG_HOST_BYTES;
+}
+
+static void plan_module(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_module_load l;
+    struct wire_engine_module_place p;
+    struct wire_engine_module_unload u;
+    switch (o->type) {
+    case WIRE_ENGINE_MODULE_LOAD:
+        wire_get_engine_module_load(body, &l);
+        touch_module(o, l.module);
+        touch_device(o, l.device);
+        o->beside = true;
+        break;
+    case WIRE_ENGINE_MODULE_PLACE:
+        wire_get_engine_module_place(body, &p);
+        touch_module(o, p.module);
+        o->touches |= MEMORY;
+        break;
+    default:
+        wire_get_engine_module_unload(body, &u);
+        touch_module(o, u.module);
+        o->beside = true;
+        break;
+    }
+}
+
+static void plan_memory(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_map m;
+    struct wire_engine_attach a;
+    struct wire_engine_unmap u;
+    switch (o->type) {
+    case WIRE_ENGINE_MAP:
+        wire_get_engine_map(body, &m);
+        touch_memory(o, m.address, m.size);
+        break;
+    case WIRE_ENGINE_ATTACH:
+        wire_get_engine_attach(body, &a);
+        touch_memory(o, a.address, a.size);
+        break;
+    default:
+        wire_get_engine_unmap(body, &u);
+        touch_memory(o, u.address, u.size);
+        break;
+    }
+}
+
+static void plan(struct exe_order *o)
+{
+    struct wire_dec body = o->body;
+    struct wire_engine_client_device d;
+    if (!o->client)
+        return;
+    switch (o->type) {
+    case 0: /* a load goes on meanwhile: whoever waits for its client's work is not to wait for that, too */
+        o->touches = THREAD | MEMORY | DEVICES | ARRAYS;
+        o->beside = true;
+        break;
+    case WIRE_ENGINE_CLIENT_REMOVE:
+        touch_all(o);
+        o->beside = true;
+        break;
+    case WIRE_ENGINE_CLIENT_SET:
+        if (o->client->started)
+            o->touches = THREAD | DEVICES;
+        else /* under a second executor: its work goes on when all is as it was */
+            touch_all(o);
+        break;
+    case WIRE_ENGINE_CLIENT_DEVICE:
+        wire_get_engine_client_device(&body, &d);
+        touch_device(o, d.device);
+        break;
+    case WIRE_ENGINE_CLIENT_PEER:
+        o->touches = MEMORY;
+        o->beside = true;
+        break;
+    case WIRE_ENGINE_ARRAY_MEMORY:
+        o->touches = ARRAYS | DEVICES;
+        break;
+    case WIRE_ENGINE_MODULE_LOAD:
+    case WIRE_ENGINE_MODULE_PLACE:
+    case WIRE_ENGINE_MODULE_UNLOAD:
+        plan_module(o, &body);
+        break;
+    default:
+        plan_memory(o, &body);
+        break;
+    }
+}
+
+/* --- whose turn it is --------------------------------------------------------------------------------------------------- */
+
+/* Two of the same module, or one is about all. */
+static bool share_module(const struct exe_order *a, const struct exe_order *b)
+{
+    return a->touches & b->touches & MODULES && (!a->module || !b->module || a->module == b->module);
+}
+
+/* `before`: what those before it touch, with a bit for each module that may stand for others, too. */
+static bool is_behind(const struct exe_order *o, const struct exe_order *before)
+{
+    if (before->touches & o->touches & ~MODULES)
+        return true;
+    if (!(before->modules & o->modules))
+        return false;
+    gm_list_for_each (other, &o->client->orders, struct exe_order, link) {
+        if (other == o)
+            break;
+        if (share_module(other, o))
+            return true;
+    }
+    return false;
+}
+
+static void add(struct exe_order *before, const struct exe_order *o)
+{
+    before->touches |= o->touches;
+    before->modules |= o->modules;
+}
+
+/* Nothing is unloaded while the device answers the client: it may be about that. The main thread is woken when that is over. */
+static bool is_asking(struct exe_client *c)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    c->awaited = atomic_load_explicit(&c->asking, memory_order_relaxed);
+    bool asking = c->awaited;
+    pthread_mutex_unlock(&c->modules_lock);
+    return asking;
+}
+
+/* If nothing before it is in its way. */
+static bool may_begin(const struct exe_order *o)
+{
+    bool one_of_many = o->type == WIRE_ENGINE_MODULE_LOAD || o->type == WIRE_ENGINE_MODULE_UNLOAD;
+    if (one_of_many && o->client->beside >= BESIDE_MAX)
+        return false;
+    return o->type != WIRE_ENGINE_MODULE_UNLOAD || !is_asking(o->client);
+}
+
+/* --- workers ------------------------------------------------------------------------------------------------------------ */
+
+static void work(struct exe_engine *e, struct exe_order *o)
+{
+    exe_order_work(e, o);
+    pthread_mutex_lock(&e->jobs.lock);
+    gm_list_append(&e->jobs.done, &o->job);
+    pthread_mutex_unlock(&e->jobs.lock);
+    exe_engine_wake(e);
+}
+
+/* Under the lock: the next one, or NULL if the worker is not needed any more. */
+static struct exe_order *next_job(struct exe_jobs *j)
+{
+    if (gm_list_empty(&j->to_do) && j->idle >= IDLE_MAX)
+        return NULL;
+    j->idle++;
+    while (gm_list_empty(&j->to_do))
+        pthread_cond_wait(&j->more, &j->lock);
+    j->idle--;
+    struct exe_order *o = gm_list_entry(j->to_do.next, struct exe_order, job);
+    gm_list_remove(&o->job);
+    j->count--;
+    return o;
+}
+
+static void *worker_thread(void *arg)
+{
+    struct exe_engine *e = arg;
+    struct exe_order *o;
+    pthread_setname_np(pthread_self(), "worker");
+    pthread_detach(pthread_self());
+    pthread_mutex_lock(&e->jobs.lock);
+    while ((o = next_job(&e->jobs)) != NULL) {
+        pthread_mutex_unlock(&e->jobs.lock);
+        work(e, o);
+        pthread_mutex_lock(&e->jobs.lock);
+    }
+    pthread_mutex_unlock(&e->jobs.lock);
+    return NULL;
+}
+
+/* There are as many workers as there is work: one that had to wait for another's would have somebody wait for another client.
+ * Without memory for one the main thread does it. */
+static void hand_over(struct exe_engine *e, struct exe_order *o)
+{
+    struct exe_jobs *j = &e->jobs;
+    pthread_t thread;
+    o->working = true;
+    o->client->beside++;
+    pthread_mutex_lock(&j->lock);
+    gm_list_append(&j->to_do, &o->job);
+    bool is_taken = ++j->count <= j->idle || exe_thread_start(&thread, worker_thread, e) == 0;
+    if (!is_taken) {
+        gm_list_remove(&o->job);
+        j->count--;
+    }
+    pthread_cond_signal(&j->more);
+    pthread_mutex_unlock(&j->lock);
+    if (!is_taken)
+        work(e, o);
+}
+
+/* --- the way ------------------------------------------------------------------------------------------------------------ */
+
+/* The server hears that it waits, or that it is being carried out while others are. */
+static int announce(struct exe_engine *e, const struct exe_order *o, bool working)
+{
+    uint8_t packet[64];
+    struct wire_enc enc;
+    if (o->type == 0)
+        return 0;
+    wire_enc_init(&enc, packet, sizeof(packet));
+    wire_pack_engine_later(&enc, o->serial, &(struct wire_engine_later) { working });
+    return tp_send(e->server, &enc, NULL, 0);
+}
+
+static int finish(struct exe_engine *e, struct exe_order *o)
+{
+    int r = o->type ? exe_order_answer(e, o) : 0;
+    for (unsigned i = 0; i < o->fds_count; i++)
+        gm_close(o->fds[i]);
+    gm_list_remove(&o->link);
+    e->kept--;
+    free(o);
+    return r;
+}
+
+static int begin(struct exe_engine *e, struct exe_order *o)
+{
+    int r = announce(e, o, true);
+    if (r < 0)
+        return r;
+    if (o->beside) {
+        hand_over(e, o);
+        return 0;
+    }
+    exe_order_work(e, o);
+    return finish(e, o);
+}
+
+/* Begins what can be begun of a client. */
+static int go_on(struct exe_engine *e, struct exe_client *c)
+{
+    struct exe_order before = { 0 };
+    int r = 0;
+    gm_list_for_each_safe (o, &c->orders, struct exe_order, link) {
+        bool begins = !o->working && !is_behind(o, &before) && may_begin(o);
+        if (!begins || o->beside)
+            add(&before, o);
+        if (begins)
+            r = begin(e, o);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+/* An order that is kept: a copy, with the descriptors. */
+static struct exe_order *keep(struct exe_engine *e, struct exe_order *o)
+{
+    const size_t size = o->body.size - o->body.pos;
+    struct exe_order *kept = calloc(1, sizeof(*kept) + size);
+    if (!kept)
+        return NULL;
+    *kept = *o;
+    if (size)
+        memcpy(kept->bytes, o->body.data + o->body.pos, size);
+    wire_dec_init(&kept->body, kept->bytes, size);
+    o->fds_count = 0;
+    gm_list_init(&kept->job);
+    gm_list_append(&o->client->orders, &kept->link);
+    e->kept++;
+    return kept;
+}
+
+int exe_order_take(struct exe_engine *e, struct exe_order *o)
+{
+    struct exe_order before = { 0 };
+    plan(o);
+    if (o->client)
+        gm_list_for_each (other, &o->client->orders, struct exe_order, link)
+            add(&before, other);
+    bool waits = o->client && (is_behind(o, &before) || !may_begin(o));
+    if (!waits && !o->beside) {
+        exe_order_work(e, o);
+        return exe_order_answer(e, o);
+    }
+    o = keep(e, o);
+    if (!o)
+        return -ENOMEM;
+    return waits ? announce(e, o, false) : begin(e, o);
+}
+
+void exe_order_stop(struct exe_engine *e, struct exe_client *c)
+{
+    struct exe_order o = { .client = c };
+    if (c->stopping)
+        return;
+    plan(&o);
+    c->stopping = keep(e, &o) != NULL;
+}
+
+/* It is gone; what is left to do for it is soon done. */
+static int forget(struct exe_engine *e, struct exe_client *c)
+{
+    int r = 0;
+    gm_list_for_each_safe (o, &c->orders, struct exe_order, link) {
+        o->client = NULL;
+        exe_order_work(e, o);
+        r = r < 0 ? r : finish(e, o);
+    }
+    exe_client_free(c);
+    return r;
+}
+
+/* A worker is done with it. */
+static int take_back(struct exe_engine *e, struct exe_order *o)
+{
+    struct exe_client *c = o->client;
+    bool removed = o->type == WIRE_ENGINE_CLIENT_REMOVE;
+    o->working = false;
+    c->beside--;
+    if (o->again)
+        return announce(e, o, false);
+    int r = finish(e, o);
+    return r == 0 && removed ? forget(e, c) : r;
+}
+
+static struct exe_order *next_done(struct exe_jobs *j)
+{
+    struct exe_order *o = NULL;
+    pthread_mutex_lock(&j->lock);
+    if (!gm_list_empty(&j->done)) {
+        o = gm_list_entry(j->done.next, struct exe_order, job);
+        gm_list_remove(&o->job);
+    }
+    pthread_mutex_unlock(&j->lock);
+    return o;
+}
+
+int exe_orders_go_on(struct exe_engine *e)
+{
+    struct exe_order *o;
+    int r = 0;
+    while (r == 0 && (o = next_done(&e->jobs)) != NULL)
+        r = take_back(e, o);
+    gm_list_for_each (c, &e->clients, struct exe_client, link)
+        if (r == 0)
+            r = go_on(e, c);
+    return r;
+}
+
+bool exe_orders_are_many(const struct exe_engine *e)
+{
+    return e->kept >= KEPT_MAX;
+}
+
+void exe_jobs_init(struct exe_jobs *j)
+{
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_cond_init(&j->more, NULL);
+    gm_list_init(&j->to_do);
+    gm_list_init(&j->done);
+    j->count = j->idle = 0;
+}

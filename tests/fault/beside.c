@@ -1,0 +1,294 @@
+/*
+ * What takes long for one client: a module that is compiled, memory that is pinned, an end that waits for a kernel. Nobody else notices,
+ * whatever that client does meanwhile, and whatever happens to the executor.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "raw.h"
+#include "slow.h"
+#include "transport/memfd.h"
+
+#define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define FAST HEAD ".visible .entry fast()\n{\nret;\n}\n"
+#define SLOW HEAD ".visible .entry slow()\n{\nret;\n}\n"
+
+static struct raw_server server;
+static struct raw_client slow, other, neighbour;
+static char directory[] = "/tmp/gmux-beside-XXXXXX", fifo[64];
+static uint64_t memory; /* the neighbour's */
+
+/* Returns when the device has begun with something slow. What it returns lets that go. */
+static int slow_begins(void)
+{
+    int go = open(fifo, O_WRONLY | O_CLOEXEC);
+    RAW_CHECK(go >= 0);
+    return go;
+}
+
+static void let_go(int go)
+{
+    RAW_CHECK(write(go, "", 1) == 1);
+    close(go);
+}
+
+/* Everything that takes a word with the executor. */
+static void goes_on(struct raw_client *c)
+{
+    uint64_t p = raw_alloc(c, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    RAW_CHECK(p != 0);
+    raw_work_and_check(c, p);
+    RAW_CHECK(raw_free(c, p) == 0);
+    p = raw_alloc(c, 16 << 20, WIRE_MEMORY_KIND_HOST, NULL);
+    RAW_CHECK(p != 0 && raw_free(c, p) == 0);
+    uint32_t module = raw_load(c, FAST, NULL);
+    RAW_CHECK(module && raw_unload(c, module) == 0);
+}
+
+static void neighbour_goes_on(void)
+{
+    static struct raw_client newcomer;
+    goes_on(&neighbour);
+    raw_work_and_check(&neighbour, memory);
+    raw_client_open(&newcomer, raw_server_connect(&server, 300));
+    goes_on(&newcomer);
+    raw_client_close(&newcomer);
+    RAW_CHECK(raw_server_says(&server, "Client process 300 disconnected"));
+    raw_server_forget_log(&server);
+}
+
+static bool has_answer(const struct raw_client *c)
+{
+    struct pollfd p = { .fd = c->fd, .events = POLLIN };
+    return poll(&p, 1, 0) > 0;
+}
+
+/* Asks, and does not wait. */
+static void ask_load(struct raw_client *c, const char *ptx)
+{
+    uint8_t buffer[256];
+    struct wire_enc e;
+    GM_AUTO_FD int fd = tp_memfd_from_bytes("image", ptx, strlen(ptx));
+    RAW_CHECK(fd >= 0);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_module_load(&e, ++c->serial,
+                          &(struct wire_module_load) { .size = strlen(ptx), .kind = WIRE_IMAGE_KIND_PTX });
+    RAW_CHECK(tp_send(c->fd, &e, &fd, 1) == 0);
+}
+
+/* The module's number, or 0. */
+static uint32_t take_load(struct raw_client *c)
+{
+    struct wire_module_loaded m;
+    RAW_CHECK(raw_client_receive(c) && c->packet->header.type == WIRE_MODULE_LOADED);
+    wire_get_module_loaded(&c->packet->body, &m);
+    RAW_CHECK((m.result == 0) == (m.module != 0));
+    return m.module;
+}
+
+static void open_slow(uint32_t pid)
+{
+    raw_client_open(&slow, raw_server_connect(&server, pid));
+}
+
+static void end_slow(void)
+{
+    raw_client_close(&slow);
+    raw_server_settle(&server, 1);
+    raw_server_forget_log(&server);
+}
+
+/* The program's other threads go on, too, and load other modules. */
+static void a_load(void)
+{
+    open_slow(100);
+    ask_load(&slow, SLOW);
+    int go = slow_begins();
+    neighbour_goes_on();
+    RAW_CHECK(!has_answer(&slow));
+    goes_on(&slow);
+    RAW_CHECK(!has_answer(&slow));
+    let_go(go);
+    uint32_t module = take_load(&slow);
+    RAW_CHECK(module && raw_unload(&slow, module) == 0);
+    goes_on(&slow);
+    end_slow();
+}
+
+static void an_end_during_a_load(void)
+{
+    open_slow(101);
+    ask_load(&slow, SLOW);
+    int go = slow_begins();
+    raw_client_close(&slow);
+    RAW_CHECK(raw_server_says(&server, "Client process 101 disconnected"));
+    neighbour_goes_on();
+    let_go(go);
+    raw_server_settle(&server, 1);
+    raw_server_forget_log(&server);
+}
+
+/* Whoever waits for the client's work hears of the error at once, not when the load is over. */
+static void an_error_during_a_load(void)
+{
+    struct wire_rec_launch nonsense = { .module = 999 };
+    open_slow(102);
+    ask_load(&slow, SLOW);
+    int go = slow_begins();
+    raw_post(&slow, 0, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
+    RAW_CHECK(raw_wait(&slow, 0, 1) == GM_CUDA_INVALID_HANDLE);
+    while (atomic_load(&slow.shared.streams[0].completed.value) == 0) /* the waiters have been let go */
+        (void)poll(NULL, 0, 1);
+    neighbour_goes_on();
+    let_go(go);
+    end_slow();
+}
+
+static void pinned_memory(void)
+{
+    uint8_t buffer[256];
+    struct wire_enc e;
+    open_slow(103);
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_memory_alloc(&e, ++slow.serial,
+                           &(struct wire_memory_alloc) { .size = SLOW_BYTES, .kind = WIRE_MEMORY_KIND_HOST });
+    RAW_CHECK(tp_send(slow.fd, &e, NULL, 0) == 0);
+    int go = slow_begins();
+    neighbour_goes_on();
+    RAW_CHECK(!has_answer(&slow));
+    let_go(go);
+    struct wire_memory_allocated m;
+    RAW_CHECK(raw_client_receive(&slow) && slow.packet->header.type == WIRE_MEMORY_ALLOCATED);
+    wire_get_memory_allocated(&slow.packet->body, &m);
+    RAW_CHECK(m.address >= slow.window_base + slow.window_size / 2);
+    memset((void *)(uintptr_t)m.address, 1, SLOW_BYTES);
+    RAW_CHECK(raw_free(&slow, m.address) == 0);
+    end_slow();
+}
+
+/* As a kernel has it that runs on. */
+static void an_end_that_takes_long(void)
+{
+    open_slow(104);
+    struct wire_rec_call call = { .number = 1, .function = SLOW_STOP };
+    uint64_t seq = raw_post(&slow, 0, WIRE_OP_CALL, &call, sizeof(call), NULL, 0);
+    RAW_CHECK(raw_wait(&slow, 0, seq) == 0);
+    raw_client_close(&slow);
+    int go = slow_begins();
+    neighbour_goes_on();
+    let_go(go);
+    raw_server_settle(&server, 1);
+    raw_server_forget_log(&server);
+}
+
+static void kill_executor(void)
+{
+    RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
+    RAW_CHECK(raw_server_says(&server, "ended by signal 9"));
+    raw_server_forget_log(&server);
+}
+
+/* The load is the likely cause. */
+static void a_death_during_a_load(void)
+{
+    open_slow(105);
+    ask_load(&slow, SLOW);
+    int go = slow_begins();
+    kill_executor();
+    close(go);
+    RAW_CHECK(take_load(&slow) == 0);
+    neighbour_goes_on();
+    goes_on(&slow);
+    end_slow();
+}
+
+/* Of two loads one may be innocent: both are tried again. */
+static void a_death_during_two_loads(void)
+{
+    open_slow(106);
+    raw_client_open(&other, raw_server_connect(&server, 107));
+    ask_load(&slow, SLOW);
+    ask_load(&other, SLOW);
+    int go = slow_begins();
+    goes_on(&slow); /* the executor has come to both */
+    goes_on(&other);
+    kill_executor();
+    close(go);
+    go = open(fifo, O_RDWR | O_CLOEXEC);
+    RAW_CHECK(go >= 0 && write(go, "ab", 2) == 2);
+    RAW_CHECK(take_load(&slow) && take_load(&other));
+    close(go);
+    raw_client_close(&other);
+    end_slow();
+}
+
+/* Others need not wait until all that a client had is there again. */
+static void a_load_for_a_second_executor(void)
+{
+    open_slow(108);
+    ask_load(&slow, SLOW);
+    let_go(slow_begins());
+    uint32_t module = take_load(&slow);
+    uint64_t own = raw_alloc(&slow, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    RAW_CHECK(module && own);
+    kill_executor();
+    int go = slow_begins();
+    neighbour_goes_on();
+    let_go(go);
+    struct wire_rec_launch l = {
+        .module = module, .grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1
+    };
+    uint64_t seq = raw_post(&slow, 0, WIRE_OP_LAUNCH, &l, sizeof(l), NULL, 0);
+    RAW_CHECK(raw_wait(&slow, 0, seq) == 0);
+    raw_work_and_check(&slow, own);
+    end_slow();
+}
+
+/* The executor ends with its server, whatever it is at. */
+static void an_end_of_all(void)
+{
+    open_slow(109);
+    ask_load(&slow, SLOW);
+    int go = slow_begins();
+    pid_t executor = raw_server_executor(&server);
+    RAW_CHECK(kill(server.pid, SIGKILL) == 0 && waitpid(server.pid, NULL, 0) == server.pid);
+    while (!raw_process_is_gone(executor))
+        (void)poll(NULL, 0, 1);
+    close(go);
+}
+
+int main(void)
+{
+    alarm(50); /* a neighbour that waits would wait until the executor is replaced */
+    signal(SIGPIPE, SIG_IGN);
+    RAW_CHECK(mkdtemp(directory) != NULL);
+    snprintf(fifo, sizeof(fifo), "%s/go", directory);
+    RAW_CHECK(mkfifo(fifo, 0600) == 0 && setenv("GMUX_SLOW", fifo, 1) == 0);
+    raw_server_start(&server, "slow");
+    raw_client_open(&neighbour, raw_server_connect(&server, 200));
+    memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+    pid_t executor = raw_server_executor(&server);
+    a_load();
+    an_end_during_a_load();
+    an_error_during_a_load();
+    pinned_memory();
+    an_end_that_takes_long();
+    RAW_CHECK(raw_server_executor(&server) == executor);
+    a_death_during_a_load();
+    a_death_during_two_loads();
+    a_load_for_a_second_executor();
+    an_end_of_all();
+    unlink(fifo);
+    rmdir(directory);
+    puts("ok");
+    return 0;
+}

@@ -1,0 +1,8 @@
+/* What of a client makes the slow device wait; slow.c. */
+#ifndef GMUX_TESTS_SLOW_H
+#define GMUX_TESTS_SLOW_H
+
+#define SLOW_STOP  2u
+#define SLOW_BYTES (24u << 20)
+
+#endif
