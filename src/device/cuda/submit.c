@@ -121,13 +121,14 @@ static bool has_planes_of_rows(uint64_t slice, uint64_t pitch, uint64_t height)
     return pitch && pitch <= PITCH_MAX && slice % pitch == 0 && slice / pitch >= height;
 }
 
-/* All planes, where they are whole rows apart: a call for each would fill the driver's queues, and nobody counts those. */
+/* All planes in one call: one for each would fill the driver's queues. They are whole rows apart, as CUDA has them; false if
+ * they are not. */
 static bool take_volume(const struct wire_rec_copy *r, struct volume *v)
 {
-    if (r->height == 1) { /* planes are rows */
+    if (r->height == 1 && GM_MIN(r->dst_slice, r->src_slice) >= r->width &&
+        GM_MAX(r->dst_slice, r->src_slice) <= PITCH_MAX) { /* planes are rows */
         *v = (struct volume) { r->width, r->depth, 1, r->dst_slice, r->src_slice, r->depth, r->depth };
-        return r->dst_slice >= r->width && r->src_slice >= r->width && r->dst_slice <= PITCH_MAX &&
-               r->src_slice <= PITCH_MAX;
+        return true;
     }
     if (!has_planes_of_rows(r->dst_slice, r->dst_pitch, r->height) ||
         !has_planes_of_rows(r->src_slice, r->src_pitch, r->height))
@@ -200,16 +201,11 @@ static CUresult copy_into(struct dev_queue *q, const struct wire_rec_copy *r, co
         .width = r->width, .height = r->height, .depth = 1, .dst_pitch = r->dst_pitch, .src_pitch = r->src_pitch
     };
     bool is_run = r->height == 1 || (r->dst_pitch == r->width && r->src_pitch == r->width);
-    CUresult result = CUDA_SUCCESS;
     struct volume all;
-    if (GM_UNLIKELY(r->depth > 1) && take_volume(r, &all))
-        return copy_volume(q, &all, r->dst, r->src, to, from, into);
-    for (uint64_t z = 0; z < r->depth && result == CUDA_SUCCESS; z++) {
-        CUdeviceptr dst = r->dst + z * r->dst_slice, src = r->src + z * r->src_slice;
-        result = is_run ? copy_bytes(q, dst, src, r->width * r->height, to, from, into)
-                        : copy_volume(q, &plane, dst, src, to, from, into);
-    }
-    return result;
+    if (GM_UNLIKELY(r->depth > 1))
+        return take_volume(r, &all) ? copy_volume(q, &all, r->dst, r->src, to, from, into) : CUDA_ERROR_INVALID_VALUE;
+    return is_run ? copy_bytes(q, r->dst, r->src, r->width * r->height, to, from, into)
+                  : copy_volume(q, &plane, r->dst, r->src, to, from, into);
 }
 
 /* The GPU that has to do it: the queue's, where it is one of both. */

@@ -834,6 +834,11 @@ const CUDA_MEMCPY3D *fake_box(void)
     return &last_box;
 }
 
+void fake_expect_faults(void)
+{
+    faults_expected = true;
+}
+
 unsigned fake_faults(void)
 {
     return faults;

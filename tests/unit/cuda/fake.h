@@ -44,6 +44,8 @@ void fake_lose(void);
 const CUDA_MEMCPY3D *fake_box(void);
 /* So many more are taken; then clients have errors, and these are counted. */
 void fake_refuse_copies(unsigned after);
+/* Clients have errors from now on, and these are counted. */
+void fake_expect_faults(void);
 unsigned fake_faults(void);
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
 void fake_client_end(struct dev_client *c);
