@@ -216,8 +216,8 @@ struct dev_ops {
     /* The ring has run dry, or has not for a while, or is not read for a while: brings all completion words up to date in their
      * time. NULL where they are anyway. */
     void (*flush)(struct dev_client *c);
-    /* Operations accepted and not completed, over all queues of the client: the executor stops reading the
-     * ring above its limit. Any thread. */
+    /* Operations accepted and not completed, over all queues of the client, or as many as the executor's limit where the device
+     * has enough of it for other reasons: the executor stops reading the ring at its limit. The client's thread. */
     uint32_t (*backlog)(struct dev_client *c);
 };
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 
 #define ROW         16u
@@ -194,6 +195,7 @@ bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op)
     if (l->params_size)
         memcpy(chain->bytes + chain->used, op->bytes, l->params_size);
     chain->used += (uint32_t)gm_padded(l->params_size);
+    cuda_count(q, 1);
     if (chain->count++ == 0)
         gm_list_append(&q->client->chained, &q->chained);
     if (chain->count == ROW)
@@ -234,7 +236,7 @@ void cuda_chain_hand_over(struct dev_queue *q)
         launch_alone(q, &chain->waiting[at]);
     uint64_t last = chain->waiting[count - 1].seq;
     empty(q);
-    cuda_queue_submitted(q, last, count);
+    cuda_queue_submitted(q, last);
 }
 
 void cuda_chains_hand_over(struct dev_client *c)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/cuda/array.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 
 /* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
@@ -116,6 +117,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
+    gm_list_init(&c->owing);
     cuda_runs_init(&c->runs);
     gm_list_init(&c->chained);
     pthread_mutex_init(&c->arrivals_lock, NULL);
@@ -405,6 +407,7 @@ void cuda_client_destroy(struct dev_client *c)
         munmap(pointer(c->base + c->half), c->half);
     cuda_owners_finish(c);
     cuda_output_leave(c);
+    cuda_words_finish(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);

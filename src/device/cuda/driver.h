@@ -90,6 +90,7 @@
     X(cuMemsetD2D32Async)                                                                                            \
     X(cuCtxGetLimit)                                                                                                 \
     X(cuCtxSetLimit)                                                                                                 \
+    X(cuStreamBatchMemOp_v2)                                                                                         \
     X(cuStreamSynchronize)                                                                                           \
     X(cuStreamBeginCapture_v2)                                                                                       \
     X(cuStreamEndCapture)                                                                                            \

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 
 #define OWNERS_MAX (1u << 20)
@@ -155,6 +156,7 @@ static CUresult begin_detour(struct dev_queue *q, struct cuda_gpu *to, CUstream 
 {
     const struct cuda_driver *api = &q->client->dev->api;
     struct cuda_detour *d = NULL;
+    cuda_count(q, 4); /* two events, and a wait for each */
     CUresult r = open_detour(q, to, &d);
     cuda_enter(q->gpu);
     if (r == CUDA_SUCCESS)

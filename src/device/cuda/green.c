@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "device/cuda/chain.h"
+#include "device/cuda/inflight.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -245,6 +246,7 @@ static CUresult follow(struct dev_queue *q, CUstream next)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     CUevent event;
+    cuda_count(q, 2);
     CUresult r = api->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (r != CUDA_SUCCESS)
         return r;

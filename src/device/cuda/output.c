@@ -4,16 +4,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/cuda/inflight.h"
 
 #define QUIET       16u
 #define TURN_NS     (50 * GM_NS_PER_MS)
 #define TURN_MAX_NS (2 * GM_NS_PER_S)
-#define WORDS_BYTES (TP_STREAMS * sizeof(uint64_t))
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("print");
 
@@ -140,7 +139,7 @@ void cuda_output_look(struct dev_queue *q)
 {
     if (!q->print_seq)
         return;
-    uint64_t arrived = atomic_load_explicit(&q->client->print_words[q->number], memory_order_acquire);
+    uint64_t arrived = atomic_load_explicit(&q->client->words[q->number], memory_order_acquire);
     if (arrived <= q->shown || !gm_list_empty(&q->printed))
         return;
     gm_list_append(&q->client->dev->printed, &q->printed);
@@ -157,7 +156,7 @@ static void *shower(void *arg)
         struct dev_queue *q = gm_list_entry(d->printed.next, struct dev_queue, printed);
         struct dev_client *c = q->client;
         struct cuda_gpu *gpu = q->gpu;
-        uint64_t arrived = atomic_load_explicit(&c->print_words[q->number], memory_order_acquire);
+        uint64_t arrived = atomic_load_explicit(&c->words[q->number], memory_order_acquire);
         c->print_silent++;
         d->showing = q;
         pthread_mutex_unlock(&d->lock);
@@ -176,35 +175,13 @@ static void *shower(void *arg)
 
 /* --- a client's thread ------------------------------------------------------------------------------------------------ */
 
-static bool make_words(struct dev_client *c)
-{
-    const struct cuda_driver *api = &c->dev->api;
-    void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (words == MAP_FAILED)
-        return false;
-    if (api->cuMemHostRegister_v2(words, WORDS_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
-        CUDA_SUCCESS) {
-        munmap(words, WORDS_BYTES);
-        return false;
-    }
-    c->print_words = words;
-    return true;
-}
-
-/* Where the GPU, which is entered, sees them. */
-static bool find_words(struct dev_client *c, const struct cuda_gpu *g)
-{
-    CUdeviceptr *at = &c->print_words_at[g->index];
-    return *at || c->dev->api.cuMemHostGetDevicePointer_v2(at, c->print_words, 0) == CUDA_SUCCESS;
-}
-
 bool cuda_output_watched(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
-    if (GM_LIKELY(c->may_print && c->print_words_at[q->gpu->index]))
+    if (GM_LIKELY(c->may_print && c->words_at[q->gpu->index]))
         return true;
-    if (d->pipe < 0 || (!c->print_words && !make_words(c)) || !find_words(c, q->gpu))
+    if (d->pipe < 0 || !cuda_words(c, q->gpu))
         return false;
     pthread_mutex_lock(&d->lock);
     c->may_print = true;
@@ -253,7 +230,7 @@ CUdeviceptr cuda_output_word(struct dev_queue *q, CUdeviceptr direct)
     if (apart)
         q->print_marked = q->last;
     pthread_mutex_unlock(&c->dev->lock);
-    return apart ? c->print_words_at[q->gpu->index] + q->number * sizeof(uint64_t) : direct;
+    return apart ? c->words_at[q->gpu->index] + q->number * sizeof(uint64_t) : direct;
 }
 
 void cuda_output_drop(struct dev_queue *q)
@@ -307,10 +284,6 @@ void cuda_output_leave(struct dev_client *c)
     if (d->author_before == c)
         d->author_before = NULL;
     pthread_mutex_unlock(&d->lock);
-    if (c->print_words) {
-        (void)d->api.cuMemHostUnregister(c->print_words);
-        munmap(c->print_words, WORDS_BYTES);
-    }
 }
 
 static int start(struct dev *d, void *(*body)(void *))

@@ -6,6 +6,8 @@
  * behind a gate is held here until the gate opens, and so is a wait for something that is held. Everything of a client
  * is its thread's, so that needs no lock.
  *
+ * How much the driver may have of a client is bounded (inflight.h); beyond that operations are held back here, too.
+ *
  * Streams' events for others are recorded where the stream stands when somebody first asks for them, which may be later
  * than what was asked for: a wait may wait for more than it has to, but for nothing that is held.
  */
@@ -14,6 +16,7 @@
 
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
@@ -22,20 +25,38 @@
 
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
-static void mark_now(struct dev_queue *q)
+static CUresult write_mark(struct dev_queue *q, CUdeviceptr word)
+{
+    const struct cuda_driver *api = &q->client->dev->api;
+    CUdeviceptr proof = cuda_proof(q);
+    if (!proof)
+        return api->cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT);
+    CUstreamBatchMemOpParams both[] = { /* in this order: whoever sees the word move finds the proof */
+                                        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+                                                          .address = proof,
+                                                          .value64 = q->calls,
+                                                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } },
+                                        { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+                                                          .address = word,
+                                                          .value64 = q->last,
+                                                          .flags = CU_STREAM_WRITE_VALUE_DEFAULT } }
+    };
+    return api->cuStreamBatchMemOp_v2(q->stream, GM_ARRAY_LEN(both), both, 0);
+}
+
+void cuda_queue_mark(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
     struct dev *d = c->dev;
     CUdeviceptr word = c->seats[q->gpu->index].streams_at + q->number * sizeof(struct tp_stream_slot);
-    q->unmarked = 0;
+    q->calls_marked = q->calls;
     gm_list_remove(&q->dirty);
     if (q->marked == q->last || !q->stream)
         return;
     cuda_enter(q->gpu);
     if (GM_UNLIKELY(c->may_print))
         word = cuda_output_word(q, word);
-    if (!cuda_check(c, d->api.cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT),
-                    "the device refused to write a completion"))
+    if (!cuda_check(c, write_mark(q, word), "the device refused to write a completion"))
         return;
     pthread_mutex_lock(&d->lock);
     q->marked = q->last;
@@ -48,23 +69,17 @@ static void mark_now(struct dev_queue *q)
     pthread_mutex_unlock(&d->lock);
 }
 
-uint32_t cuda_backlog(struct dev_client *c)
-{
-    uint64_t completed = atomic_load_explicit(&c->completed, memory_order_relaxed);
-    uint64_t all = atomic_load_explicit(&c->submitted, memory_order_relaxed);
-    return all > completed ? (uint32_t)GM_MIN(all - completed, (uint64_t)UINT32_MAX) : 0;
-}
-
 /* --- holding back -------------------------------------------------------------------------------------------------- */
 
-void cuda_queue_submitted(struct dev_queue *q, uint64_t seq, uint32_t count)
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
 {
     q->last = seq;
-    q->unmarked += count;
-    if (gm_list_empty(&q->dirty))
+    if (gm_list_empty(&q->dirty)) {
         gm_list_append(&q->client->dirty, &q->dirty);
-    if (q->unmarked >= MARK_EVERY)
-        mark_now(q);
+        cuda_count(q, 1); /* the mark that will come */
+    }
+    if (q->calls - q->calls_marked > MARK_EVERY)
+        cuda_queue_mark(q);
 }
 
 /* Nothing was ever handed to the driver: there is nothing to wait for, and no stream is made for it. */
@@ -99,12 +114,14 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
         cuda_output_begin(q, op->seq);
     if (op->kind != CUDA_OP_GATE) {
+        cuda_count(q, 1);
         cuda_op_submit(q, op);
-        cuda_queue_submitted(q, op->seq, 1);
+        cuda_queue_submitted(q, op->seq);
         return;
     }
-    mark_now(q); /* what is before the gate must be seen to be done while the stream stands at it */
+    cuda_queue_mark(q); /* what is before the gate must be seen to be done while the stream stands at it */
     q->gate = op->seq;
+    cuda_count(q, 1);
     cuda_op_submit(q, op);
 }
 
@@ -127,7 +144,10 @@ static void accept(struct dev_queue *q, uint64_t seq)
 void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count)
 {
     accept(q, seq);
-    cuda_queue_submitted(q, seq, GM_MAX(count, MARK_EVERY)); /* and marked */
+    cuda_count(q, count);
+    cuda_queue_submitted(q, seq);
+    if (!gm_list_empty(&q->dirty))
+        cuda_queue_mark(q);
 }
 
 /* One of those that are learnt. */
@@ -158,7 +178,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
 {
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
-    if (gm_list_empty(&q->held) && !stands(q, op)) {
+    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && !stands(q, op)) {
         op->bytes = bytes;
         submit(q, op);
     } else {
@@ -192,7 +212,7 @@ static bool advance(struct dev_queue *q)
     bool any = false;
     while (!gm_list_empty(&q->held)) {
         struct cuda_op *op = gm_list_entry(q->held.next, struct cuda_op, link);
-        if (stands(q, op))
+        if (q->client->calls >= CUDA_CALLS || stands(q, op))
             return any;
         gm_list_remove(&op->link);
         submit(q, op);
@@ -205,7 +225,8 @@ static bool advance(struct dev_queue *q)
 
 static void advance_all(struct dev_client *c)
 {
-    for (bool any = true; any;) { /* one queue's progress may be what another waits for */
+    /* One queue's progress may be what another waits for. Where there is no room, all wait. */
+    for (bool any = true; (any || c->calls >= CUDA_CALLS) && cuda_has_room(c);) {
         any = false;
         gm_list_for_each_safe (q, &c->holding, struct dev_queue, holding)
             any |= advance(q);
@@ -217,9 +238,16 @@ void cuda_gate_moved(struct dev_queue *q)
     if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
         return;
     cuda_enter(q->gpu);
-    cuda_queue_submitted(q, q->gate, 1);
+    cuda_queue_submitted(q, q->gate);
     q->gate = 0;
     advance_all(q->client);
+}
+
+uint32_t cuda_backlog(struct dev_client *c)
+{
+    if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed)))
+        advance_all(c); /* before more of the ring is read */
+    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
 void cuda_flush(struct dev_client *c)
@@ -228,7 +256,7 @@ void cuda_flush(struct dev_client *c)
         advance_all(c);
     cuda_chains_hand_over(c);
     while (!gm_list_empty(&c->dirty))
-        mark_now(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
     if (GM_UNLIKELY(c->moving))
         gm_list_for_each (q, &c->queues, struct dev_queue, link)
             cuda_stream_settle(q);
@@ -284,6 +312,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     gm_list_init(&q->held);
     gm_list_init(&q->holding);
     gm_list_init(&q->chained);
+    cuda_calls_begin(q);
     q->priority = priority;
     look_at_slot(q);
     gm_list_append(&c->queues, &q->link);
@@ -313,6 +342,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     pthread_mutex_unlock(&d->lock);
     cuda_queue_drop(q);
     cuda_chain_destroy(q);
+    cuda_calls_end(q);
     gm_list_remove(&q->dirty);
     gm_list_remove(&q->link);
     if (q->event)

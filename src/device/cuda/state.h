@@ -156,8 +156,16 @@ struct dev_client {
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
     struct gm_list queues;
-    struct gm_list dirty;   /* queues with operations behind their last mark */
-    struct gm_list holding; /* queues with operations that are held back */
+    struct gm_list dirty;              /* queues with operations behind their last mark */
+    struct gm_list holding;            /* queues with operations that are held back */
+    struct gm_list owing;              /* inflight.h: queues with calls that are not known to be done .. */
+    uint32_t owing_count;              /* .. how many that are .. */
+    uint32_t calls;                    /* .. and of how many calls */
+    _Atomic bool full;                 /* that was too much: the watch reads it */
+    uint64_t driver_asked;             /* when, what is done */
+    bool words_wanted;                 /* there are some, or were not to be had */
+    _Atomic uint64_t *words;           /* private ones, the GPU writes */
+    CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
     uint64_t arrivals;         /* arrivals_lock */
     struct cuda_array *arrays; /* array.c, by number - 1 .. */
@@ -171,18 +179,17 @@ struct dev_client {
     _Atomic uint64_t completed;                                    /* of those, as far as was seen */
 
     /* output.h; dev->lock where nothing else is said */
-    struct tp_output output;                 /* has a lock of its own */
-    _Atomic bool asserts;                    /* complaint.h: has launched something that has assertions */
-    bool may_print;                          /* the client's thread reads it without */
-    bool print_waits;                        /* for its turn */
-    bool print_hog;                          /* was not waited for any longer */
-    uint32_t print_queues;                   /* that have print_seq */
-    uint32_t print_silent;                   /* completions since the last text */
-    _Atomic uint64_t *print_words;           /* by stream number; the GPU writes. The client's thread makes them */
-    CUdeviceptr print_words_at[DEV_DEVICES]; /* the client's thread: where each GPU sees them; 0: not asked yet */
+    struct tp_output output; /* has a lock of its own */
+    _Atomic bool asserts;    /* complaint.h: has launched something that has assertions */
+    bool may_print;          /* the client's thread reads it without */
+    bool print_waits;        /* for its turn */
+    bool print_hog;          /* was not waited for any longer */
+    uint32_t print_queues;   /* that have print_seq */
+    uint32_t print_silent;   /* completions since the last text */
 };
 
-/* Operations that a client may have with the driver, whose own queues hold about 1,000: whoever fills one stops in it. */
+/* Operations that a client may have in flight, by its completion words: enough to keep a GPU busy. How much the driver has of a
+ * client that does not tell the truth there is inflight.h. */
 #define CUDA_DEPTH 768u
 
 struct cuda_function {
@@ -237,13 +244,17 @@ struct dev_queue {
     struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */
     struct gm_list holding;      /* client->holding, or alone */
     struct gm_list chained;      /* client->chained, or alone */
+    struct gm_list owing;        /* client->owing, or alone */
     struct cuda_chain *chain;    /* made when first needed */
     uint64_t accepted;
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
     uint64_t marked;
-    uint64_t seen;             /* dev->lock: completed, as the watch saw it last */
-    uint32_t unmarked;         /* operations since the last mark */
+    uint64_t seen;         /* dev->lock: completed, as the watch saw it last */
+    uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
+    uint64_t calls_marked; /* .. up to the last mark .. */
+    uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */
+    uint64_t proven;       /* .. and up to where it has */
     struct cuda_run *learning; /* operations are its, and are not submitted; NULL: they are */
 
     /* output.h, dev->lock */
@@ -408,9 +419,11 @@ void cuda_queue_destroy(struct dev_queue *q);
 void cuda_queue_drop(struct dev_queue *q);
 /* Its stream is where the client's place is, and nothing is held back. */
 bool cuda_queue_is_open(struct dev_queue *q);
-/* The last `count` operations, up to `seq`, are with the driver. */
-void cuda_queue_submitted(struct dev_queue *q, uint64_t seq, uint32_t count);
-/* The same for operations that were not taken one by one, but are a run. */
+/* Has the GPU write the completion of all that is with the driver. */
+void cuda_queue_mark(struct dev_queue *q);
+/* The operations up to `seq` are with the driver, and have been counted (inflight.h). */
+void cuda_queue_submitted(struct dev_queue *q, uint64_t seq);
+/* The same for `count` operations that were not taken one by one, but are a run. */
 void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
@@ -423,6 +436,14 @@ int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
 void cuda_flush(struct dev_client *c);
+/* At least CUDA_DEPTH while the driver has too much of the client. The client's thread. */
 uint32_t cuda_backlog(struct dev_client *c);
+/* Operations that are not done, by the completion words. Any thread. */
+static inline uint32_t cuda_unfinished(const struct dev_client *c)
+{
+    uint64_t completed = atomic_load_explicit(&c->completed, memory_order_relaxed);
+    uint64_t all = atomic_load_explicit(&c->submitted, memory_order_relaxed);
+    return all > completed ? (uint32_t)GM_MIN(all - completed, (uint64_t)UINT32_MAX) : 0;
+}
 
 #endif

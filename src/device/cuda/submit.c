@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
@@ -328,6 +329,7 @@ static CUresult record(struct dev_queue *q)
     const struct cuda_driver *api = &q->client->dev->api;
     CUresult r = CUDA_SUCCESS;
     cuda_enter(q->gpu);
+    cuda_count(q, 1);
     if (!q->event)
         r = api->cuEventCreate(&q->event, CU_EVENT_DISABLE_TIMING);
     if (r == CUDA_SUCCESS)

@@ -34,10 +34,10 @@ static bool look(struct dev_queue *q)
         /* The word is the client's to forge: a number beyond the mark counts as the mark. */
         uint64_t done = GM_MIN(now, q->marked);
         if (done > q->seen) {
-            uint32_t before = cuda_backlog(q->client);
+            uint32_t before = cuda_unfinished(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
-            if (is_time_for_more(before, cuda_backlog(q->client)))
+            if (is_time_for_more(before, cuda_unfinished(q->client)) || atomic_load(&q->client->full))
                 tp_ring_wake(&q->client->session->control->ring);
         }
         tp_word_wake(&q->slot->completed);

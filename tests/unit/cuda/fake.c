@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "device/cuda/array.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
@@ -24,12 +25,13 @@ struct piece {
 };
 
 struct action {
-    enum { WRITE, PRINT, COPY, CALL, WAIT } what;
+    enum { WRITE, PRINT, COPY, CALL, RECORD, WAIT } what;
     uint64_t address, value; /* WAIT: how many actions of `stream` must have happened */
     struct CUstream_st *stream;
     CUhostFn call;
     void *arg;
     const struct cuda_library *library; /* of a kernel */
+    bool same_call;                     /* as the one before */
 };
 
 struct CUstream_st {
@@ -42,6 +44,7 @@ struct CUstream_st {
     struct action actions[4096];
     unsigned count;
     _Atomic unsigned done;
+    unsigned calls; /* of what has not happened */
 };
 
 struct CUevent_st {
@@ -63,6 +66,7 @@ static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
 static bool graphs_refused, lost;
 static void (*asked)(CUstream);
+static unsigned channel_size;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
@@ -90,6 +94,7 @@ static bool happen(CUstream s)
         a->call(a->arg);
     if ((a->what == PRINT || a->what == COPY) && happened_count < GM_ARRAY_LEN(happened))
         happened[happened_count++] = (uint32_t)a->value;
+    s->calls -= !a->same_call;
     s->done++;
     return true;
 }
@@ -103,6 +108,15 @@ static void run(void)
     }
 }
 
+/* Calls that have not happened yet. */
+static unsigned in_channel(void)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < streams_count; i++)
+        n += streams[i]->captures ? 0 : streams[i]->calls;
+    return n;
+}
+
 static CUresult act(CUstream s, struct action a)
 {
     cr_assert(!s->gpu || s->gpu == entered, "a stream of another context than the current one");
@@ -110,7 +124,9 @@ static CUresult act(CUstream s, struct action a)
     pthread_mutex_lock(&lock);
     cr_assert_lt(s->count, GM_ARRAY_LEN(s->actions));
     s->actions[s->count++] = a;
+    s->calls += !a.same_call;
     run();
+    cr_assert(!channel_size || in_channel() <= channel_size, "the channel is full: everybody stands still");
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -192,7 +208,20 @@ static CUresult record(CUevent e, CUstream s)
 {
     cr_assert_eq(e->gpu, s->gpu, "an event of another context than the stream");
     cr_assert(!s->gpu || s->gpu == entered);
+    act(s, (struct action) { .what = RECORD });
     *e = (struct CUevent_st) { e->gpu, s, s->count };
+    return CUDA_SUCCESS;
+}
+
+static CUresult batch(CUstream s, unsigned count, CUstreamBatchMemOpParams *ops, unsigned flags)
+{
+    for (unsigned i = 0; i < count; i++) {
+        cr_assert_eq(ops[i].operation, CU_STREAM_MEM_OP_WRITE_VALUE_64);
+        act(s, (struct action) { .what = WRITE,
+                                 .address = ops[i].writeValue.address,
+                                 .value = ops[i].writeValue.value64,
+                                 .same_call = i != 0 });
+    }
     return CUDA_SUCCESS;
 }
 
@@ -556,6 +585,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuEventRecord = record,
                                 .cuStreamWaitEvent = wait_event,
                                 .cuStreamWriteValue64_v2 = write64,
+                                .cuStreamBatchMemOp_v2 = batch,
                                 .cuStreamBeginCapture_v2 = begin_capture,
                                 .cuStreamEndCapture = end_capture,
                                 .cuGraphInstantiateWithFlags = instantiate,
@@ -634,6 +664,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
     gm_list_init(&c->holding);
+    gm_list_init(&c->owing);
     gm_list_init(&c->chained);
     cuda_runs_init(&c->runs);
     pthread_mutex_init(&c->places_lock, NULL);
@@ -653,6 +684,7 @@ void fake_client_end(struct dev_client *c)
     cuda_places_collect(c, true);
     cuda_owners_finish(c);
     cuda_output_leave(c);
+    cuda_words_finish(c);
     tp_session_detach(c->session);
     free(c->session);
     free(c);
@@ -832,6 +864,19 @@ void fake_refuse_copies(unsigned after)
 const CUDA_MEMCPY3D *fake_box(void)
 {
     return &last_box;
+}
+
+void fake_channel(unsigned size)
+{
+    channel_size = size;
+}
+
+unsigned fake_in_channel(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = in_channel();
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 void fake_expect_faults(void)

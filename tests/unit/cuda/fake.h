@@ -44,6 +44,9 @@ void fake_lose(void);
 const CUDA_MEMCPY3D *fake_box(void);
 /* So many more are taken; then clients have errors, and these are counted. */
 void fake_refuse_copies(unsigned after);
+/* All streams are in one channel that holds so much; 0: as much as comes. */
+void fake_channel(unsigned size);
+unsigned fake_in_channel(void);
 /* Clients have errors from now on, and these are counted. */
 void fake_expect_faults(void);
 unsigned fake_faults(void);

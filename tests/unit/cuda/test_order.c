@@ -1,8 +1,8 @@
 /*
  * What programs do with their streams, at random, against a model: whatever is held back, collected, learnt, moved elsewhere
  * or sent on a detour on its way, each kernel and each copy happens once, in the order of its stream, behind what its
- * stream has waited for, not before its gates are open; no completion is seen too early; and when all gates are open and
- * nothing stands still, everything completes.
+ * stream has waited for, not before its gates are open; no completion is seen too early; a program has no more with the driver
+ * than that holds; and when all gates are open and nothing stands still, everything completes.
  *
  * ORDER_SEEDS in the environment says how many cases; ORDER_FIRST the first one.
  */
@@ -21,6 +21,7 @@ TestSuite(order, .timeout = 0);
 #define CLIENTS  2u
 #define EACH     3u
 #define QUEUES   (CLIENTS * EACH)
+#define CHANNEL  1000u /* calls of a program that the driver holds */
 #define SEQ_MAX  2048u
 #define STEPS    200u /* at most */
 #define MODULES  2u
@@ -66,6 +67,7 @@ static struct model_client clients[CLIENTS];
 static uint32_t clients_count;
 static struct cuda_library libraries[SEQ_MAX];
 static uint32_t libraries_count;
+static uint32_t burst = 100; /* launches at once, at most */
 static uint64_t seed, state;
 static bool standing; /* some stream may stand still */
 static _Atomic bool at_work;
@@ -349,7 +351,7 @@ static void step(void)
         launch(m, true);
         break;
     case 5:
-        for (uint32_t n = any(100); n; n--)
+        for (uint32_t n = any(burst); n && m->seq < SEQ_MAX / 2; n--)
             launch(m, true);
         break;
     case 6:
@@ -498,6 +500,7 @@ static void cases(uint32_t gpus, uint32_t programs, uint64_t count, bool beside)
     pthread_t thread = 0;
     const uint64_t first = setting("ORDER_FIRST", 1);
     d = fake_devices(gpus);
+    fake_channel(programs * CHANNEL);
     clients_count = programs;
     if (programs > 1)
         cr_assert_eq(cuda_output_open(d), 0);
@@ -531,6 +534,19 @@ Test(order, several_gpus)
 Test(order, programs_that_print)
 {
     cases(1, 2, 100, false);
+}
+
+/* .. while much of it stands still: more than the driver is to have. */
+Test(order, much_at_once)
+{
+    burst = SEQ_MAX / 2;
+    cases(1, 1, 300, false);
+}
+
+Test(order, much_at_once_on_several_gpus)
+{
+    burst = SEQ_MAX / 2;
+    cases(3, 2, 100, false);
 }
 
 Test(order, beside_the_main_thread)

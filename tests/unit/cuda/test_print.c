@@ -73,7 +73,7 @@ Test(print, completions_go_the_short_way_when_nothing_was_printed, .init = begin
     cr_assert_eq(cuda_mark(q, 2), 0);
     cuda_flush(c);
     cr_assert_eq(atomic_load(&q->slot->completed.value), 2);
-    cr_assert_eq(atomic_load(&c->print_words[1]), 1);
+    cr_assert_eq(atomic_load(&c->words[1]), 1);
     fake_client_end(c);
 }
 

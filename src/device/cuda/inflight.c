@@ -1,0 +1,150 @@
+#include "device/cuda/inflight.h"
+
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "device/cuda/chain.h"
+
+#define PROOF_EVERY 64u
+#define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* whoever was at the limit goes on below this */
+#define ASK_NS      GM_NS_PER_MS         /* how often the driver is asked about a client at its limit */
+#define WORDS_BYTES (2 * TP_STREAMS * sizeof(uint64_t))
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+static bool make_words(struct dev_client *c)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    c->words_wanted = true;
+    void *words = mmap(NULL, WORDS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (words == MAP_FAILED)
+        return false;
+    if (api->cuMemHostRegister_v2(words, WORDS_BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) !=
+        CUDA_SUCCESS) {
+        munmap(words, WORDS_BYTES);
+        return false;
+    }
+    c->words = words;
+    return true;
+}
+
+CUdeviceptr cuda_words(struct dev_client *c, const struct cuda_gpu *g)
+{
+    CUdeviceptr *at = &c->words_at[g->index];
+    if (GM_LIKELY(*at))
+        return *at;
+    if (!c->words && (c->words_wanted || !make_words(c)))
+        return 0;
+    return c->dev->api.cuMemHostGetDevicePointer_v2(at, c->words, 0) == CUDA_SUCCESS ? *at : 0;
+}
+
+void cuda_words_finish(struct dev_client *c)
+{
+    if (!c->words)
+        return;
+    (void)c->dev->api.cuMemHostUnregister(c->words);
+    munmap(c->words, WORDS_BYTES);
+    c->words = NULL;
+}
+
+static uint64_t proof_of(const struct dev_queue *q)
+{
+    const struct dev_client *c = q->client;
+    return c->words ? atomic_load_explicit(&c->words[TP_STREAMS + q->number], memory_order_acquire) : 0;
+}
+
+/* --- what is done ------------------------------------------------------------------------------------------------- */
+
+/* So many of the queue's calls are done. */
+static void settle(struct dev_queue *q, uint64_t proven)
+{
+    struct dev_client *c = q->client;
+    if (proven <= q->proven || proven > q->calls)
+        return;
+    c->calls -= (uint32_t)(proven - q->proven);
+    q->proven = proven;
+    if (proven != q->calls)
+        return;
+    gm_list_remove(&q->owing);
+    c->owing_count--;
+}
+
+static CUdeviceptr proof_at(struct dev_queue *q)
+{
+    CUdeviceptr words = cuda_words(q->client, q->gpu);
+    return words ? words + (TP_STREAMS + q->number) * sizeof(uint64_t) : 0;
+}
+
+CUdeviceptr cuda_proof(struct dev_queue *q)
+{
+    const struct dev_client *c = q->client;
+    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY &&
+                  !atomic_load_explicit(&c->full, memory_order_relaxed)))
+        return 0;
+    CUdeviceptr at = proof_at(q);
+    if (!at)
+        return 0;
+    settle(q, proof_of(q));
+    q->asked = q->calls;
+    return at;
+}
+
+/* For what came behind the last proof. */
+static void ask_for_proof(struct dev_queue *q)
+{
+    struct dev_client *c = q->client;
+    CUdeviceptr at = proof_at(q);
+    if (!at)
+        return;
+    cuda_count(q, 1);
+    q->asked = q->calls;
+    (void)cuda_check(c, c->dev->api.cuStreamWriteValue64_v2(q->stream, at, q->calls, CU_STREAM_WRITE_VALUE_DEFAULT),
+                     "the device refused to write how far it is");
+}
+
+static void ask_driver(struct dev_client *c)
+{
+    uint64_t now = gm_now_ns();
+    if (now - c->driver_asked < ASK_NS)
+        return;
+    c->driver_asked = now;
+    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing) {
+        cuda_chain_hand_over(q);
+        cuda_enter(q->gpu);
+        if (!gm_list_empty(&q->dirty))
+            cuda_queue_mark(q); /* with a proof; it has been counted */
+        else if (!q->stream || cuda_stream_is_done(q, q->stream))
+            settle(q, q->calls);
+        else if (q->asked != q->calls)
+            ask_for_proof(q);
+    }
+}
+
+bool cuda_make_room(struct dev_client *c)
+{
+    /* Before it is looked: the watch wakes for what comes later. */
+    atomic_store_explicit(&c->full, true, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    gm_list_for_each_safe (q, &c->owing, struct dev_queue, owing)
+        settle(q, proof_of(q));
+    if (c->calls >= CALLS_AGAIN)
+        ask_driver(c);
+    if (c->calls >= CALLS_AGAIN)
+        return false;
+    atomic_store_explicit(&c->full, false, memory_order_relaxed);
+    return true;
+}
+
+/* --- queues ------------------------------------------------------------------------------------------------------- */
+
+void cuda_calls_begin(struct dev_queue *q)
+{
+    gm_list_init(&q->owing);
+    /* Where an earlier queue with that number stopped, whose stream was done. */
+    q->calls = q->calls_marked = q->asked = q->proven = proof_of(q);
+}
+
+void cuda_calls_end(struct dev_queue *q)
+{
+    settle(q, q->calls);
+}

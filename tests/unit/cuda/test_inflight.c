@@ -1,0 +1,317 @@
+/* How much a client has with the driver. Behind a kernel that does not end, whoever fills the driver's queues stops everybody:
+ * no client may, whatever it writes into its session and however many streams it has. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <string.h>
+
+#include "fake.h"
+
+TestSuite(inflight, .timeout = 60);
+
+#define CHANNEL 1000u /* what a queue of the driver holds */
+#define BATCH   32u   /* records that the executor reads between two looks at the backlog */
+#define QUEUES  400u
+
+static struct dev *d;
+static struct dev_client *c;
+static struct dev_queue *queues[QUEUES];
+static uint64_t seqs[QUEUES];
+static uint32_t next, made;
+
+static void begin(void)
+{
+    d = fake_device();
+    c = fake_client(d, 132, 0);
+    next = made = 0;
+    memset(seqs, 0, sizeof(seqs));
+    fake_channel(CHANNEL);
+}
+
+static void make(uint32_t count)
+{
+    for (; made < count; made++)
+        cr_assert_eq(cuda_queue_create(c, 0, made + 1, 0, 0, &queues[made]), 0);
+}
+
+static void launch(uint32_t i)
+{
+    fake_launch(queues[i], ++seqs[i], next++);
+}
+
+/* Its first kernel does not end. */
+static void stand_still(uint32_t i)
+{
+    cuda_stream_place(queues[i]);
+    fake_hold(queues[i]->stream, true);
+    launch(i);
+}
+
+/* All that was handed over has happened, once and in order. */
+static void happened(uint32_t count)
+{
+    const uint32_t *numbers;
+    cr_assert_eq(fake_happened(&numbers), count);
+    for (uint32_t i = 0; made == 1 && i < count; i++)
+        cr_assert_eq(numbers[i], i);
+}
+
+static void complete(void)
+{
+    fake_let_go();
+    while (cuda_backlog(c))
+        cuda_flush(c);
+    for (uint32_t i = 0; i < made; i++)
+        cr_assert_eq(atomic_load(&queues[i]->slot->completed.value), seqs[i]);
+}
+
+/* As the executor reads a ring that is never empty; true while it reads on. */
+static bool read_ring(void (*record)(uint32_t n))
+{
+    if (cuda_backlog(c) >= CUDA_DEPTH) {
+        cuda_flush(c);
+        return false;
+    }
+    for (uint32_t n = 0; n < BATCH; n++)
+        record(n);
+    return true;
+}
+
+/* The watch has seen all completions up to the marks. */
+static bool is_seen(struct dev_queue *q)
+{
+    pthread_mutex_lock(&d->lock);
+    bool seen = q->seen == q->marked;
+    pthread_mutex_unlock(&d->lock);
+    return seen;
+}
+
+/* The client says that all is done. */
+static void forge(void)
+{
+    cuda_flush(c);
+    for (uint32_t i = 0; i < made; i++)
+        while (!is_seen(queues[i]))
+            atomic_store(&queues[i]->slot->completed.value, seqs[i]);
+}
+
+/* .. and no longer. */
+static void confess(void)
+{
+    for (uint32_t i = 0; i < made; i++)
+        atomic_store(&queues[i]->slot->completed.value, 0);
+}
+
+static void launch_first(uint32_t n)
+{
+    launch(0);
+}
+
+Test(inflight, forged_words_make_no_room, .init = begin)
+{
+    make(1);
+    stand_still(0);
+    for (uint32_t i = 0; i < 200; i++) {
+        read_ring(launch_first);
+        forge();
+    }
+    cr_assert_gt(fake_in_channel(), CHANNEL / 2);
+    cr_assert_geq(cuda_backlog(c), CUDA_DEPTH);
+    confess();
+    complete();
+    happened(next);
+    cr_assert(read_ring(launch_first));
+    complete();
+    fake_client_end(c);
+}
+
+/* One kernel and its mark for each stream; each waits for another one. */
+static void launch_anywhere(uint32_t n)
+{
+    static uint32_t at;
+    const uint32_t i = at++ % QUEUES, other = (i + 1) % QUEUES;
+    if (at % 2)
+        launch(i);
+    else
+        cr_assert_eq(cuda_wait(queues[i], ++seqs[i], queues[other], seqs[other]), 0);
+}
+
+Test(inflight, many_streams_count_together, .init = begin)
+{
+    make(QUEUES);
+    for (uint32_t i = 0; i < QUEUES; i++) {
+        cuda_stream_place(queues[i]);
+        fake_hold(queues[i]->stream, true);
+    }
+    for (uint32_t i = 0; i < 200; i++)
+        read_ring(launch_anywhere);
+    cr_assert_gt(fake_in_channel(), CHANNEL / 2);
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* .. also with words that are not true. */
+Test(inflight, many_streams_that_lie, .init = begin)
+{
+    make(QUEUES);
+    for (uint32_t i = 0; i < QUEUES; i++) {
+        cuda_stream_place(queues[i]);
+        fake_hold(queues[i]->stream, true);
+    }
+    for (uint32_t i = 0; i < 100; i++) {
+        read_ring(launch_anywhere);
+        forge();
+    }
+    cr_assert_gt(fake_in_channel(), CHANNEL / 2);
+    confess();
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* A program that waits a little between its kernels, so that each is marked. */
+static void launch_and_rest(uint32_t n)
+{
+    launch(0);
+    cuda_flush(c);
+}
+
+Test(inflight, marks_count, .init = begin)
+{
+    make(1);
+    stand_still(0);
+    while (read_ring(launch_and_rest))
+        ;
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* What was held back behind a gate comes all at once. */
+Test(inflight, what_was_held_back_comes_as_there_is_room, .init = begin)
+{
+    make(2);
+    stand_still(0);
+    cr_assert_eq(cuda_gate(queues[1], ++seqs[1]), 0);
+    for (uint32_t i = 0; i < 600; i++)
+        launch(1);
+    for (uint32_t i = 0; i < 50; i++) {
+        read_ring(launch_first);
+        forge();
+    }
+    fake_hold(queues[1]->stream, true);
+    atomic_store(&queues[1]->slot->gate, seqs[1]);
+    cuda_gate_moved(queues[1]);
+    cuda_flush(c);
+    confess();
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+static void launch_in_rows(uint32_t n)
+{
+    static uint32_t at;
+    const uint32_t i = at++ / 15 % 60;
+    fake_launch_one_of_many(queues[i], ++seqs[i], next++);
+}
+
+/* Launches that wait for their row to be full are handed over by a flush. */
+Test(inflight, rows_count, .init = begin)
+{
+    make(60);
+    for (uint32_t i = 0; i < made; i++)
+        stand_still(i);
+    for (uint32_t i = 0; i < 100; i++) {
+        read_ring(launch_in_rows);
+        if (i % 8 == 7)
+            forge();
+    }
+    confess();
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* A run that is not known comes operation by operation, with nobody looking at the backlog between them. */
+Test(inflight, runs_count, .init = begin)
+{
+    make(1);
+    stand_still(0);
+    for (uint32_t i = 0; i < CUDA_DEPTH + 500; i++)
+        launch(0);
+    cuda_flush(c);
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* Each one always has something to do, and completes truly: it does not meet the limit. */
+Test(inflight, thirty_two_busy_streams_notice_nothing, .init = begin)
+{
+    make(32);
+    for (uint32_t i = 0; i < made; i++)
+        stand_still(i);
+    for (uint32_t round = 0; round < 100; round++) {
+        for (uint32_t i = 0; i < made; i++) {
+            for (uint32_t n = 0; n < 5; n++)
+                launch(i);
+            cuda_flush(c);
+            cr_assert_lt(cuda_backlog(c), CUDA_DEPTH);
+            cr_assert_not(atomic_load(&c->full));
+        }
+        for (uint32_t i = 0; i < made; i++) {
+            fake_hold(queues[i]->stream, false);
+            fake_hold(queues[i]->stream, true);
+            while (!is_seen(queues[i]))
+                sched_yield();
+            launch(i);
+        }
+    }
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* .. nor does one with one stream that hands over all that the device likes to have. */
+Test(inflight, the_depth_comes_first, .init = begin)
+{
+    make(1);
+    stand_still(0);
+    for (uint32_t round = 0; round < 4; round++) {
+        while (read_ring(launch_first))
+            ;
+        cr_assert_not(atomic_load(&c->full));
+        fake_hold(queues[0]->stream, false);
+        fake_hold(queues[0]->stream, true);
+        while (cuda_backlog(c))
+            sched_yield();
+    }
+    complete();
+    happened(next);
+    fake_client_end(c);
+}
+
+/* A program that meets it sleeps, and is woken when there is room. */
+Test(inflight, whoever_was_at_the_limit_is_woken, .init = begin)
+{
+    make(2);
+    fake_channel(0);
+    stand_still(0);
+    stand_still(1);
+    while (cuda_backlog(c) < CUDA_DEPTH) {
+        launch(0);
+        cr_assert_eq(cuda_wait(queues[1], ++seqs[1], queues[0], seqs[0]), 0);
+        cuda_flush(c);
+    }
+    cr_assert(atomic_load(&c->full));
+    cr_assert_lt(seqs[0] + seqs[1], CUDA_DEPTH);
+    uint32_t bell = atomic_load(&c->session->control->ring.bell);
+    fake_let_go();
+    while (atomic_load(&c->session->control->ring.bell) == bell)
+        sched_yield();
+    cr_assert_lt(cuda_backlog(c), CUDA_DEPTH);
+    cr_assert_not(atomic_load(&c->full));
+    complete();
+    fake_client_end(c);
+}
