@@ -37,6 +37,7 @@ void srv_executor_init(struct srv_executor *x, struct srv_server *s)
 {
     memset(x, 0, sizeof(*x));
     x->server = s;
+    x->peer.fd = -1;
     x->next_serial = 1;
     gm_list_init(&x->sent);
     gm_list_init(&x->waiting);

@@ -144,6 +144,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
 {
     memset(s, 0, sizeof(*s));
     s->device_name = device_name;
+    s->link.fd = -1;
     s->limits = (struct srv_limits) { .share_pct = 100 };
     srv_server_limit_memory(s);
     gm_list_init(&s->objects);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -178,15 +179,25 @@ static void say_hello(int fd, uint32_t version)
     RAW_CHECK(tp_send(fd, &e, NULL, 0) == 0);
 }
 
+/* It ends by itself, in order. */
+static void expect_end_of_private(int expected)
+{
+    int status;
+    RAW_CHECK(waitpid(-1, &status, 0) > 0); /* the orphan is ours: private_server() */
+    RAW_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == expected);
+}
+
 static void private_server(void)
 {
     int fd;
+    RAW_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
     start_private("null", &fd);
     say_hello(fd, WIRE_VERSION);
     raw_client_open(&a, fd);
     RAW_CHECK(permille(&a) == 500);
     RAW_CHECK(raw_alloc(&a, 4096, WIRE_MEMORY_KIND_DEVICE, NULL) != 0);
     raw_client_close(&a);
+    expect_end_of_private(0);
 
     a.packet = NULL;
     struct wire_session_failed m;
@@ -200,6 +211,7 @@ static void private_server(void)
     RAW_CHECK(m.result == 100 && *m.reason);
     RAW_CHECK(!raw_client_receive(&a));
     close(a.fd);
+    expect_end_of_private(1);
 
     start_private("null", &a.fd);
     say_hello(a.fd, WIRE_VERSION + 1);
@@ -207,6 +219,8 @@ static void private_server(void)
     RAW_CHECK(packet.header.type == WIRE_SESSION_FAILED);
     RAW_CHECK(!raw_client_receive(&a));
     close(a.fd);
+    expect_end_of_private(1);
+    RAW_CHECK(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
 }
 
 /* One line with the cause, after a few tries. */
