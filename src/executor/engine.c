@@ -177,14 +177,14 @@ static int load(struct exe_engine *e, struct exe_client *c, const struct wire_en
 static bool unload(struct exe_client *c, uint32_t id)
 {
     pthread_mutex_lock(&c->modules_lock);
-    c->awaited = atomic_load_explicit(&c->asking, memory_order_relaxed);
-    bool now = !c->awaited;
+    bool now = !atomic_load_explicit(&c->asking, memory_order_relaxed);
+    c->awaited |= !now;
     struct exe_module *m = now ? exe_client_module(c, id) : NULL;
-    if (m) {
+    if (m)
         gm_list_remove(&m->link);
-        c->engine->ops->module_unload(m->dev);
-    }
     pthread_mutex_unlock(&c->modules_lock);
+    if (m)
+        c->engine->ops->module_unload(m->dev);
     free(m);
     return now;
 }

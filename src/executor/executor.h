@@ -77,7 +77,8 @@ struct exe_client {
     /* A question is with the device, which may take long, as a driver that compiles does: nobody waits for that with a lock held,
      * and no module goes meanwhile. The client's thread sets it, under modules_lock. */
     _Atomic bool asking;
-    bool awaited; /* modules_lock: the main thread wants to hear when that is over */
+    bool
+        awaited; /* modules_lock: an order had to wait for that once, and the main thread wants to hear when it is over */
 
     /* Orders change it, the client's thread launches from it. */
     pthread_mutex_t modules_lock;
@@ -101,7 +102,8 @@ struct exe_engine {
     int server;                  /* socket; sends are whole packets, from any thread */
     int failures; /* eventfd: a client failed, or an order is done, or what it waits for is over: main thread please look */
     struct exe_jobs jobs;
-    unsigned kept; /* main thread: orders of all clients that wait or are worked at */
+    unsigned descriptors; /* main thread: of orders that wait or are worked at */
+    unsigned descriptors_max;
     pthread_mutex_t clients_lock;
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */

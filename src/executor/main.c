@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -67,6 +68,13 @@ static int serve(struct exe_engine *e, const char *device)
     _exit(status);
 }
 
+/* That this process may have. */
+static unsigned descriptors(void)
+{
+    struct rlimit l;
+    return getrlimit(RLIMIT_NOFILE, &l) < 0 ? 256 : (unsigned)GM_MIN(l.rlim_cur, (rlim_t)1 << 20);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -115,5 +123,6 @@ int main(int argc, char **argv)
     pthread_mutex_init(&e.clients_lock, NULL);
     gm_list_init(&e.clients);
     exe_jobs_init(&e.jobs);
+    e.descriptors_max = descriptors() / 2;
     return serve(&e, device);
 }

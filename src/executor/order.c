@@ -18,8 +18,6 @@
 #define LONG_HOST_BYTES (8u << 20)
 /* Of one client at the same time: a new executor has a thousand modules to load for a client. */
 #define BESIDE_MAX 4u
-/* Kept orders, each with a descriptor or two. */
-#define KEPT_MAX 256u
 /* Workers without work that stay. */
 #define IDLE_MAX 2u
 
@@ -173,23 +171,13 @@ static void add(struct exe_order *before, const struct exe_order *o)
     before->modules |= o->modules;
 }
 
-/* Nothing is unloaded while the device answers the client: it may be about that. The main thread is woken when that is over. */
-static bool is_asking(struct exe_client *c)
-{
-    pthread_mutex_lock(&c->modules_lock);
-    c->awaited = atomic_load_explicit(&c->asking, memory_order_relaxed);
-    bool asking = c->awaited;
-    pthread_mutex_unlock(&c->modules_lock);
-    return asking;
-}
-
-/* If nothing before it is in its way. */
+/* If nothing before it is in its way. What was tried while the device answered the client is tried again when that is over. */
 static bool may_begin(const struct exe_order *o)
 {
     bool one_of_many = o->type == WIRE_ENGINE_MODULE_LOAD || o->type == WIRE_ENGINE_MODULE_UNLOAD;
     if (one_of_many && o->client->beside >= BESIDE_MAX)
         return false;
-    return o->type != WIRE_ENGINE_MODULE_UNLOAD || !is_asking(o->client);
+    return !o->again || !atomic_load_explicit(&o->client->asking, memory_order_acquire);
 }
 
 /* --- workers ------------------------------------------------------------------------------------------------------------ */
@@ -274,8 +262,8 @@ static int finish(struct exe_engine *e, struct exe_order *o)
     int r = o->type ? exe_order_answer(e, o) : 0;
     for (unsigned i = 0; i < o->fds_count; i++)
         gm_close(o->fds[i]);
+    e->descriptors -= o->fds_count;
     gm_list_remove(&o->link);
-    e->kept--;
     free(o);
     return r;
 }
@@ -321,10 +309,10 @@ static struct exe_order *keep(struct exe_engine *e, struct exe_order *o)
     if (size)
         memcpy(kept->bytes, o->body.data + o->body.pos, size);
     wire_dec_init(&kept->body, kept->bytes, size);
+    e->descriptors += o->fds_count;
     o->fds_count = 0;
     gm_list_init(&kept->job);
     gm_list_append(&o->client->orders, &kept->link);
-    e->kept++;
     return kept;
 }
 
@@ -407,7 +395,7 @@ int exe_orders_go_on(struct exe_engine *e)
 
 bool exe_orders_are_many(const struct exe_engine *e)
 {
-    return e->kept >= KEPT_MAX;
+    return e->descriptors >= e->descriptors_max;
 }
 
 void exe_jobs_init(struct exe_jobs *j)

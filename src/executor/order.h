@@ -27,7 +27,7 @@ struct exe_order {
     uint64_t modules; /* a bit for each, which others may have, too */
     bool beside;      /* may take long */
     bool working;     /* a worker has it */
-    bool again;       /* it could not be carried out yet: the device is answering the client */
+    bool again;       /* it could not be carried out when it was tried: the device was answering the client */
 
     /* The answer. */
     int result;
@@ -45,7 +45,7 @@ int exe_order_take(struct exe_engine *e, struct exe_order *o);
 void exe_order_stop(struct exe_engine *e, struct exe_client *c);
 /* After the main thread was woken: answers what workers are done with, and begins what waited for it. */
 int exe_orders_go_on(struct exe_engine *e);
-/* So many are kept that no more should be read. */
+/* So many are kept that descriptors for more may not be had: none should be read. */
 bool exe_orders_are_many(const struct exe_engine *e);
 
 /* --- engine.c ------------------------------------------------------------------------------------------------------- */

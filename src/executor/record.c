@@ -73,7 +73,6 @@ static void end_asking(struct exe_client *c)
     atomic_store_explicit(&c->asking, false, memory_order_release);
     if (c->awaited)
         exe_engine_wake(c->engine);
-    c->awaited = false;
 }
 
 /* What the client found under an earlier executor is found again, in the same order. What fails is
