@@ -33,6 +33,12 @@ static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
 _Atomic int rt_state = RT_DETACHED;
 static struct rt_api genuine_api; /* attach_lock, until it is activated */
 
+/* What an attach that is under way has so far; attach_lock, but in the child of a fork. One of the two. */
+static struct {
+    _Atomic int fd; /* the connection + 1 */
+    struct rt_session *session;
+} attaching;
+
 int rt_ready(void)
 {
     return GM_LIKELY(atomic_load_explicit(&rt_state, memory_order_acquire) == RT_SESSION)
@@ -103,30 +109,77 @@ int rt_daemon_connect(void)
     return tp_connect(path);
 }
 
+/* --- forks -------------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    rt_companion_fork_prepare();
+    rt_memory_fork_prepare();
+}
+
+static void after_fork_in_parent(void)
+{
+    rt_memory_fork_parent();
+    rt_companion_fork_end();
+}
+
+/* A thread was about to attach, which there is not here: the child may do so itself. */
+static void forget_attaching(void)
+{
+    int fd = atomic_load(&attaching.fd) - 1;
+    if (attaching.session)
+        rt_session_abandon(attaching.session);
+    if (fd >= 0)
+        gm_close(fd);
+    attaching.session = NULL;
+    atomic_store(&attaching.fd, 0);
+    rt_session = NULL;
+    (void)pthread_mutex_init(&attach_lock, NULL);
+}
+
 /* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
 static void after_fork_in_child(void)
 {
     rt_memory_fork_child();
-    if (atomic_load(&rt_state) != RT_SESSION)
-        return;
-    atomic_store(&rt_state, RT_FORKED);
-    rt_context_forget();
-    rt_session_abandon(rt_session);
+    rt_companion_fork_end();
+    switch (atomic_load(&rt_state)) {
+    case RT_DETACHED:
+        forget_attaching();
+        break;
+    case RT_SESSION:
+        atomic_store(&rt_state, RT_FORKED);
+        rt_context_forget();
+        rt_session_abandon(rt_session);
+        break;
+    default:
+        break;
+    }
 }
+
+/* A fork in the middle of it has another thread, or the child, do it again. */
+static void watch_forks(void)
+{
+    static atomic_bool done;
+    if (!atomic_exchange(&done, true))
+        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* --- attaching ---------------------------------------------------------------------------------------------------- */
 
 static int open_session(int fd, bool is_private)
 {
-    static bool registered; /* attach_lock */
     char why[600] = "";
     struct rt_session *s;
 
     int r = rt_say_hello(fd);
+    atomic_store(&attaching.fd, 0); /* the session's from here on */
     if (r < 0) {
         gm_close(fd);
         gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
         return CUDA_ERROR_MPS_CONNECTION_FAILED;
     }
-    r = rt_session_open(&s, fd, why, sizeof(why));
+    r = rt_session_open(&attaching.session, fd, why, sizeof(why));
+    s = attaching.session;
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no session (error %d): %s", r, why);
         return r;
@@ -135,14 +188,13 @@ static int open_session(int fd, bool is_private)
     s->device_count = rt_device_visible(s->devices, s->device_count);
     if (s->device_count == 0) {
         gm_info(&topic, "CUDA_VISIBLE_DEVICES leaves no device");
+        attaching.session = NULL;
         rt_session_close(s);
         return CUDA_ERROR_NO_DEVICE;
     }
     rt_session = s;
     if (s->memory_apart)
         rt_companion_open(s);
-    if (!registered)
-        registered = pthread_atfork(rt_memory_fork_prepare, rt_memory_fork_parent, after_fork_in_child) == 0;
     atomic_store(&rt_state, RT_SESSION);
     rt_api_activate(&rt_api_session);
     gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",
@@ -176,6 +228,7 @@ static int attach_locked(unsigned flags)
 {
     char why[600] = "";
     int fd = rt_daemon_connect();
+    atomic_store(&attaching.fd, fd >= 0 ? fd + 1 : 0);
     if (fd >= 0)
         return open_session(fd, false);
     if (fd == -ENOENT || fd == -ECONNREFUSED)
@@ -193,11 +246,13 @@ static int attach_locked(unsigned flags)
         gm_error(&topic, "no private server: %s", why);
         return CUDA_ERROR_NO_DEVICE;
     }
+    atomic_store(&attaching.fd, fd + 1);
     return open_session(fd, true);
 }
 
 int rt_attach(unsigned flags)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     int r = CUDA_SUCCESS;
@@ -209,9 +264,12 @@ int rt_attach(unsigned flags)
     default:
         break;
     }
+    (void)pthread_once(&once, watch_forks);
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&rt_state) == RT_DETACHED)
         r = attach_locked(flags);
+    attaching.session = NULL;
+    atomic_store(&attaching.fd, 0);
     pthread_mutex_unlock(&attach_lock);
     return r;
 }

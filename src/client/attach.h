@@ -6,7 +6,7 @@
  *   private    neither: a server of our own, on the soft device, that lives as long as this process
  *
  * The state is the process's. A child made by fork starts in RT_FORKED if its parent was attached: CUDA does not
- * survive a fork, and the parent's session must not feel one.
+ * survive a fork, and the parent's session must not feel one. One made while another thread was attaching starts detached.
  */
 #ifndef GMUX_CLIENT_ATTACH_H
 #define GMUX_CLIENT_ATTACH_H

@@ -1,6 +1,7 @@
 #include "client/companion.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@ static CUresult (*get_table)(const void **, const CUuuid *); /* set before the s
 static void *companion;                                      /* set with it */
 static CUcontext primaries[16];
 static unsigned primaries_count;
+
+static pthread_mutex_t environment_lock = PTHREAD_MUTEX_INITIALIZER; /* it is not the program's, or a fork */
+static _Thread_local bool initialising; /* who may fork all the same, as the driver does for its helpers */
 
 /* Sets a variable of the environment and remembers what it was. */
 struct saved {
@@ -64,11 +68,15 @@ static CUresult initialise(void *library, const struct rt_session *s)
     if (!init)
         return CUDA_ERROR_NOT_FOUND;
     device_list(s, devices, sizeof(devices));
+    pthread_mutex_lock(&environment_lock);
+    initialising = true;
     struct saved pipe = replace("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent/gmux");
     struct saved visible = replace("CUDA_VISIBLE_DEVICES", devices);
     CUresult r = init(0);
     restore(&visible);
     restore(&pipe);
+    initialising = false;
+    pthread_mutex_unlock(&environment_lock);
     return r;
 }
 
@@ -119,6 +127,18 @@ void rt_companion_open(const struct rt_session *s)
     get_table = (CUresult(*)(const void **, const CUuuid *))dlsym(library, "cuGetExportTable");
     companion = library;
     learn_primaries(s);
+}
+
+void rt_companion_fork_prepare(void)
+{
+    if (!initialising)
+        pthread_mutex_lock(&environment_lock);
+}
+
+void rt_companion_fork_end(void)
+{
+    if (!initialising)
+        pthread_mutex_unlock(&environment_lock);
 }
 
 const void *rt_companion_table(const CUuuid *id)

@@ -12,6 +12,10 @@
  * fails, programs of NVIDIA's runtime library will not start; others do. Once, when the session stands. */
 void rt_companion_open(const struct rt_session *s);
 
+/* Around a fork, which waits while the environment is not the program's: that would be the child's. */
+void rt_companion_fork_prepare(void);
+void rt_companion_fork_end(void);
+
 /* Its table, or NULL. */
 const void *rt_companion_table(const CUuuid *id);
 

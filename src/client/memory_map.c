@@ -174,7 +174,7 @@ void rt_memory_fork_parent(void)
 void rt_memory_fork_child(void)
 {
     rt_register_fork_end(true);
-    pthread_rwlock_unlock(&map_lock);
+    (void)pthread_rwlock_init(&map_lock, NULL); /* it knows its writer by a number that is another in the child */
 }
 
 /* Takes out one range of the context, whichever comes first. */

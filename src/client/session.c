@@ -238,6 +238,7 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
     }
     s->fd = fd;
     s->device_fd = s->host_fd = -1;
+    *out = s;
     s->packet = calloc(1, sizeof(*s->packet));
     s->request = malloc(WIRE_PACKET_MAX);
     pthread_mutex_init(&s->request_lock, NULL);
@@ -260,10 +261,9 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
             (void)snprintf(why, why_size, "the server could not attach it to the device");
     }
     if (result != CUDA_SUCCESS) {
+        *out = NULL;
         rt_session_close(s);
-        s = NULL;
     }
-    *out = s;
     return result;
 }
 

@@ -79,7 +79,8 @@ struct rt_session {
 extern struct rt_session *rt_session;
 
 /* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a refusal), maps
- * everything, says session_ready. CUresult; on failure the socket is closed and `why` has one line. */
+ * everything, says session_ready. *out is there meanwhile, for a fork. CUresult; on failure *out is NULL, the socket is closed and `why`
+ * has one line. */
 int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
 /* Undoes a session that nobody uses yet. NULL is allowed. */
 void rt_session_close(struct rt_session *s);

@@ -1,9 +1,12 @@
 /* How a process attaches, and what it makes of servers that refuse, misbehave or go away. */
 #include <criterion/criterion.h>
 #include <cuda.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -203,6 +206,73 @@ Test(attach, address_out_of_the_window)
     cr_assert_eq(init_with(lie_about_addresses), CUDA_SUCCESS);
     cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
     cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
+}
+
+/* --- a fork while another thread attaches ------------------------------------------------------------------------------- */
+
+static int arrived[2], go[2];
+
+static void offer_when_told(struct fake *f, int fd)
+{
+    char byte = 0;
+    cr_assert_eq(write(arrived[1], &byte, 1), 1);
+    cr_assert_eq(read(go[0], &byte, 1), 1);
+    fake_serve_well(f, fd);
+}
+
+static void *attach_thread(void *arg)
+{
+    *(CUresult *)arg = cuInit(0);
+    return NULL;
+}
+
+static unsigned sockets(void)
+{
+    char path[64], target[64];
+    unsigned n = 0;
+    for (int fd = 0; fd < 256; fd++) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        ssize_t size = readlink(path, target, sizeof(target));
+        n += size > 7 && memcmp(target, "socket:", 7) == 0;
+    }
+    return n;
+}
+
+/* Neither waits for a thread that it does not have, nor keeps the parent's connection; and may have a session of its own. */
+static int child_of_attaching(unsigned sockets_at_fork, const char *directory)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    alarm(20);
+    if (sockets() != sockets_at_fork - 1)
+        return 1;
+    setenv("CUDA_MPS_PIPE_DIRECTORY", directory, 1);
+    if (cuInit(0) != CUDA_SUCCESS)
+        return 2;
+    return cuCtxCreate_v2(&c, 0, 0) == CUDA_SUCCESS && cuMemAlloc_v2(&p, 64) == CUDA_SUCCESS ? 0 : 3;
+}
+
+Test(attach, fork_in_the_middle, .timeout = 30)
+{
+    static struct fake second;
+    CUresult result = CUDA_ERROR_UNKNOWN;
+    pthread_t thread;
+    char byte = 0;
+    int status = -1;
+    cr_assert(pipe(arrived) == 0 && pipe(go) == 0);
+    fake_start(&second, fake_serve_well, NULL);
+    fake_start(&fake, offer_when_told, NULL);
+    cr_assert_eq(pthread_create(&thread, NULL, attach_thread, &result), 0);
+    cr_assert_eq(read(arrived[0], &byte, 1), 1);
+    unsigned before = sockets();
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(child_of_attaching(before, second.directory));
+    cr_assert(pid > 0 && waitpid(pid, &status, 0) == pid);
+    cr_assert_eq(status, 0);
+    cr_assert_eq(write(go[1], &byte, 1), 1);
+    pthread_join(thread, NULL);
+    cr_assert_eq(result, CUDA_SUCCESS, "the parent's goes on as if nothing had been");
 }
 
 /* No daemon, and a genuine driver. */
