@@ -80,6 +80,7 @@ static uint32_t uid = 1000;
 static void setup(void)
 {
     gm_list_init(&device.libraries);
+    gm_list_init(&device.loading);
     device.gpus[0].dev = &device;
     device.gpus[0].info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
 }
