@@ -184,7 +184,8 @@ static void destroyed_with_memory(void)
     OK(cuMemsetD32(p, 77, 1000));
     OK(cuMemcpyDtoH(&word, p + 3996, 4));
     EQ(word, 77);
-    TRUE(cuMemAllocFromPoolAsync(&q, 16, pool, NULL) != CUDA_SUCCESS);
+    if (!tap_genuine()) /* which follows the handle, and comes to grief in one of the next cases */
+        TRUE(cuMemAllocFromPoolAsync(&q, 16, pool, NULL) != CUDA_SUCCESS);
     OK(cuMemFreeAsync(p, NULL));
     OK(cuStreamSynchronize(NULL));
 }
@@ -192,8 +193,6 @@ static void destroyed_with_memory(void)
 static void mixed_frees(void)
 {
     CUdeviceptr p;
-    if (tap_genuine())
-        tap_skip("the genuine library, 580.159, divides by zero in the pool after");
     OK(cuMemAllocAsync(&p, 1000, NULL));
     OK(cuMemFree(p));
     OK(cuMemAlloc(&p, 1000));
@@ -222,8 +221,6 @@ static void bounded(void)
     CUmemPoolProps props = plain;
     CUmemoryPool pool;
     CUdeviceptr p, q;
-    if (tap_genuine())
-        tap_skip("the genuine library, 580.159, divides by zero in it now and then");
     props.maxSize = 64 * MIB;
     OK(cuMemPoolCreate(&pool, &props));
     OK(cuMemAllocFromPoolAsync(&p, 32 * MIB, pool, NULL));
@@ -315,8 +312,6 @@ static void wrong(void)
 static void null_pointers(void)
 {
     CUmemoryPool pool;
-    if (tap_genuine())
-        tap_skip("the genuine library, 580.159, follows them");
     IS(cuMemPoolCreate(&pool, NULL), CUDA_ERROR_INVALID_VALUE);
     IS(cuMemPoolCreate(NULL, &plain), CUDA_ERROR_INVALID_VALUE);
     IS(cuMemAllocAsync(NULL, 16, NULL), CUDA_ERROR_INVALID_VALUE);
