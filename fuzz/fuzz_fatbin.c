@@ -8,7 +8,7 @@
 
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
-#include "fatbin/managed.h"
+#include "fatbin/move.h"
 
 #define LIMIT (1u << 20)
 
@@ -41,17 +41,17 @@ static void read_cubin(const uint8_t *data, size_t size)
 }
 
 /* Moved in a copy. */
-static void move_managed(const uint8_t *data, size_t size)
+static void move(const uint8_t *data, size_t size, enum fb_move_which which)
 {
     struct fb_cubin c;
-    struct fb_managed_list l;
+    struct fb_move_list l;
     uint8_t *copy = malloc(size + 1);
     require(copy != NULL);
     memcpy(copy, data, size);
-    if (fb_cubin_open(&c, copy, size) == 0 && fb_managed_find(&c, &l) == 0) {
+    if (fb_cubin_open(&c, copy, size) == 0 && fb_move_find(&c, which, &l) == 0) {
         uint8_t *contents = l.size <= LIMIT ? calloc(1, l.size + 1) : NULL;
         if (contents)
-            (void)!fb_managed_move(&c, copy, &l, 0x10000000, contents);
+            (void)!fb_move(&c, copy, &l, 0x10000000, contents);
         free(contents);
         free(l.at);
     }
@@ -77,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fb_reader r;
     struct fb_entry e;
     read_cubin(data, size);
-    move_managed(data, size);
+    move(data, size, FB_MOVE_MANAGED);
+    move(data, size, FB_MOVE_GLOBAL);
     if (fb_open(&r, data, size) != 0)
         return 0;
     require(fb_size(data) <= size);

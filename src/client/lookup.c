@@ -4,7 +4,7 @@
  *
  * The client numbers what it found, module by module, and launches name a function by that number. An executor that
  * takes over knows the modules from the server, and from session memory which function has which number (transport/names.h).
- * A variable's value was in the memory of the device's own driver and is lost with the executor (mortal.h).
+ * A variable that the device's own driver has memory for, not the server, is lost with the executor (mortal.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +163,12 @@ static int ask_variable(const struct rt_module *m, const char *name, bool manage
     return rt_call_end(&c, r);
 }
 
+/* What lies in the window, the server keeps. */
+static bool is_mortal(const struct rt_variable *v)
+{
+    return v->address - rt_session->window_base >= 2 * rt_session->window_half;
+}
+
 /* Lock held. */
 static int keep_variable(struct rt_module *m, const char *name, const struct rt_variable *found,
                          const struct rt_variable **out)
@@ -206,7 +212,7 @@ static int variable_locked(struct rt_module *m, const char *name, bool managed, 
     if (r)
         return r;
     r = keep_variable(m, name, &found, out);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS && is_mortal(*out))
         rt_mortal_add(1);
     return r;
 }
@@ -229,7 +235,7 @@ void rt_lookup_finish(struct rt_module *m)
     }
     for (uint32_t i = 0; i < m->found_variables_count; i++) {
         rt_variable_leave(m->found_variables[i]);
-        if (!m->found_variables[i]->managed)
+        if (is_mortal(m->found_variables[i]))
             rt_mortal_add(-1);
         free(m->found_variables[i]);
     }

@@ -1,7 +1,7 @@
 /*
  * __managed__ variables on a GPU. Its driver would give them memory that only the executor can touch. So the image is
  * loaded in another form: its machine code, in which the variables' addresses are those of pinned host memory in this program's window
- * (fatbin/managed.h). That is what all managed memory is here (managed.c). PTX is compiled by the driver first.
+ * (fatbin/move.h). That is what all managed memory is here (managed.c). PTX is compiled by the driver first.
  *
  * The device finds out whether an image has such variables, so that images without any are not unpacked here.
  */
@@ -12,7 +12,7 @@
 #include "client/memory.h"
 #include "client/module.h"
 #include "fatbin/fatbin.h"
-#include "fatbin/managed.h"
+#include "fatbin/move.h"
 
 #define UNPACKED_MAX (256u << 20)
 
@@ -78,13 +78,13 @@ static int allocate(struct rt_module *m, uint64_t size)
     return r;
 }
 
-static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, const struct fb_managed_list *l)
+static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, const struct fb_move_list *l)
 {
     int r = allocate(m, l->size);
     if (r)
         return r;
     memset((void *)(uintptr_t)m->managed, 0, l->size); /* others may have had it; not all variables have values */
-    r = fb_managed_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
+    r = fb_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
     if (r < 0)
         return result_of(r);
     for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS; i++)
@@ -95,9 +95,9 @@ static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, cons
 static int move_all(struct rt_module *m, struct rt_image *image)
 {
     struct fb_cubin c;
-    struct fb_managed_list list = { 0 };
+    struct fb_move_list list = { 0 };
     int r = fb_cubin_open(&c, image->owned, image->size);
-    r = r ? r : fb_managed_find(&c, &list);
+    r = r ? r : fb_move_find(&c, FB_MOVE_MANAGED, &list);
     if (r < 0)
         return result_of(r);
     if (list.size)

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "device/null/scan.h"
-#include "fatbin/cubin.h"
+#include "fatbin/move.h"
 
 #define MEMBERS_MAX  65537u
 #define UNPACKED_MAX (256u << 20)
@@ -113,19 +113,11 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
 
 /* --- what is in the code that a GPU takes of it --------------------------------------------------------------------- */
 
-struct code {
-    const void *bytes;
-    size_t size;
-    bool is_ptx;
-    size_t text_size; /* of PTX, without the padding that it has in a fat binary */
-    void *unpacked;   /* owned */
-};
-
-/* 1; 0: there is none for this GPU; else it cannot be looked into. */
-static int code_open(struct code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
     struct fb_entry e;
-    *c = (struct code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
+    *c =
+        (struct cuda_code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
     if (kind == WIRE_IMAGE_KIND_PTX || kind == WIRE_IMAGE_KIND_CUBIN)
         return 1;
     int r = fb_pick(bytes, size, sm, FB_WANT_CUBIN | FB_WANT_PTX, &e);
@@ -143,10 +135,37 @@ static int code_open(struct code *c, const void *bytes, size_t size, uint32_t ki
     return 1;
 }
 
+bool cuda_code_own(struct cuda_code *c)
+{
+    if (c->unpacked)
+        return true;
+    c->unpacked = malloc(c->size);
+    if (!c->unpacked)
+        return false;
+    c->bytes = memcpy(c->unpacked, c->bytes, c->size);
+    return true;
+}
+
+void cuda_code_close(struct cuda_code *c)
+{
+    free(c->unpacked);
+    *c = (struct cuda_code) { 0 };
+}
+
 static bool cubin_has_variables(const void *bytes, size_t size)
 {
     struct fb_cubin c;
     return fb_cubin_open(&c, bytes, size) != 0 || !fb_cubin_is_constant(&c);
+}
+
+static bool cubin_loses_values(const void *bytes, size_t size)
+{
+    struct fb_cubin c;
+    struct fb_move_list list;
+    if (fb_cubin_open(&c, bytes, size) != 0 || fb_move_find(&c, FB_MOVE_GLOBAL, &list) != 0)
+        return true;
+    free(list.at);
+    return list.count != 0;
 }
 
 /* Compilers give names with a dollar sign to what is theirs. */
@@ -186,46 +205,62 @@ static bool cubin_has_managed(const void *bytes, size_t size)
 }
 
 /* Words of a comment are taken for some: then there is one look more. */
-static bool has_word(const struct code *c, const char *word)
+static bool has_word(const struct cuda_code *c, const char *word)
 {
     return memmem(c->bytes, c->size, word, strlen(word)) != NULL;
 }
 
-static void look_for_calls(const struct code *c, struct cuda_image_traits *t)
+static void look_for_calls(const struct cuda_code *c, struct cuda_image_traits *t)
 {
     t->prints |= has_word(c, "vprintf");
     t->asserts |= has_word(c, "__assertfail");
 }
 
-static void look_for_variables(const struct code *c, struct cuda_image_traits *t)
+static void look_for_variables(const struct cuda_code *c, struct cuda_image_traits *t)
 {
-    if (!t->keeps_values)
-        t->keeps_values =
-            c->is_ptx ? ptx_has_variables(c->bytes, c->text_size) : cubin_has_variables(c->bytes, c->size);
-    if (t->keeps_values)
-        t->has_managed = c->is_ptx ? has_word(c, ".managed") : cubin_has_managed(c->bytes, c->size);
+    bool found = c->is_ptx ? ptx_has_variables(c->bytes, c->text_size) : cubin_has_variables(c->bytes, c->size);
+    t->keeps_values |= found;
+    if (!found)
+        return;
+    t->loses_values |= c->is_ptx || cubin_loses_values(c->bytes, c->size);
+    t->has_managed |= c->is_ptx ? has_word(c, ".managed") : cubin_has_managed(c->bytes, c->size);
+}
+
+static void look_at(const struct cuda_code *c, struct cuda_image_traits *t)
+{
+    look_for_calls(c, t);
+    look_for_variables(c, t);
+}
+
+/* What was linked is the first of a list; its parts are loaded with it. */
+static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct cuda_image_traits *t)
+{
+    t->keeps_values = true;
+    for (size_t at = 0; at < size; at = behind(bytes, at, size)) {
+        struct cuda_code c;
+        int r = cuda_code_open(&c, bytes + at, size - at, WIRE_IMAGE_KIND_FATBIN, sm);
+        if (r > 0)
+            look_at(&c, t);
+        else if (r < 0)
+            t->prints = t->asserts = t->loses_values = true;
+        cuda_code_close(&c);
+    }
 }
 
 void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t)
 {
-    struct code c;
-    bool list = kind == WIRE_IMAGE_KIND_FATBIN_LIST; /* what was linked is the first; its parts may have variables */
-    int r = code_open(&c, bytes, size, kind, sm);
-    *t = (struct cuda_image_traits) {
-        .prints = r < 0, .asserts = r < 0, .keeps_values = r <= 0 || list, .has_managed = r < 0
-    };
-    if (r > 0) {
-        look_for_calls(&c, t);
-        look_for_variables(&c, t);
+    struct cuda_code c;
+    *t = (struct cuda_image_traits) { 0 };
+    if (kind == WIRE_IMAGE_KIND_FATBIN_LIST) {
+        look_at_list(bytes, size, sm, t);
+        return;
     }
-    free(c.unpacked);
-    for (size_t at = list ? behind(bytes, 0, size) : size; at < size && !(t->prints && t->asserts);
-         at = behind(bytes, at, size)) {
-        r = code_open(&c, (const uint8_t *)bytes + at, size - at, WIRE_IMAGE_KIND_FATBIN, sm);
-        if (r > 0)
-            look_for_calls(&c, t);
-        else if (r < 0)
-            t->prints = t->asserts = true;
-        free(c.unpacked);
-    }
+    int r = cuda_code_open(&c, bytes, size, kind, sm);
+    if (r > 0)
+        look_at(&c, t);
+    else
+        t->keeps_values = t->loses_values = true;
+    if (r < 0)
+        t->prints = t->asserts = t->has_managed = true;
+    cuda_code_close(&c);
 }

@@ -24,11 +24,28 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
 /* After a failed open, too. */
 void cuda_image_close(struct cuda_image *i);
 
+/* The code that a GPU takes of an image. */
+struct cuda_code {
+    const void *bytes;
+    size_t size;
+    bool is_ptx;
+    size_t text_size; /* of PTX, without the padding that it has in a fat binary */
+    void *unpacked;   /* owned; NULL: it stands in the image as it is */
+};
+
+/* For a GPU of architecture `sm` (90 ..), of an image that was opened and is not a list. 1; 0: there is none for this GPU; else it cannot
+ * be looked into. To be closed in any case. */
+GM_MUST_CHECK int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm);
+/* Makes `unpacked` of it, where it is not yet. False: no memory. */
+GM_MUST_CHECK bool cuda_code_own(struct cuda_code *c);
+void cuda_code_close(struct cuda_code *c);
+
 /* Of the code that a GPU takes of an image; all are true if that cannot be looked into. */
 struct cuda_image_traits {
     bool prints;       /* calls vprintf .. */
     bool asserts;      /* .. or __assertfail, or may do so */
     bool keeps_values; /* a program may leave something behind: it has variables that are not its compiler's */
+    bool loses_values; /* kernels may have left something: they refer to some that are not constants */
     bool has_managed;  /* some of them are managed */
 };
 

@@ -39,7 +39,7 @@ static CUresult load_image(struct dev *d, const void *bytes, size_t size, uint32
     return r;
 }
 
-static uint32_t capability(const struct cuda_gpu *g)
+uint32_t cuda_capability(const struct cuda_gpu *g)
 {
     const int32_t *a = g->info.attributes;
     return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
@@ -62,10 +62,11 @@ static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, ui
         return (int)r;
     }
     struct cuda_image_traits traits;
-    cuda_image_look(bytes, size, kind, capability(g), &traits);
+    cuda_image_look(bytes, size, kind, cuda_capability(g), &traits);
     l->prints = traits.prints;
     l->asserts = traits.asserts;
     l->keeps_values = traits.keeps_values;
+    l->loses_values = traits.loses_values;
     l->managed_apart = traits.has_managed;
     *out = l;
     return GM_CUDA_SUCCESS;
@@ -143,7 +144,7 @@ int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_
 {
     struct dev *d = g->dev;
     struct cuda_library like = {
-        .bytes = image, .size = size, .kind = kind, .uid = uid, .capability = capability(g)
+        .bytes = image, .size = size, .kind = kind, .uid = uid, .capability = cuda_capability(g)
     };
     *log = NULL;
     if (kind != WIRE_IMAGE_KIND_CUBIN && kind != WIRE_IMAGE_KIND_FATBIN)

@@ -19,7 +19,8 @@ struct cuda_library {
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
     bool asserts;       /* has assertions, or may have (complaint.h) */
-    bool keeps_values;  /* has variables, or may have: what a program makes of them is lost with the executor */
+    bool keeps_values;  /* has variables, or may have: it is one program's */
+    bool loses_values;  /* what kernels make of some of them is lost with the executor */
     bool managed_apart; /* has managed variables, where only this process reaches them */
     const void *bytes;  /* mapped as long as the library; NULL: not shared */
     size_t size;
@@ -44,6 +45,9 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
 
 /* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
 int cuda_library_own(struct dev_module *m);
+
+/* The GPU's architecture: 90 .. */
+uint32_t cuda_capability(const struct cuda_gpu *g);
 
 /* The kernel takes, on this GPU, at least this much dynamic shared memory from now on. */
 bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);

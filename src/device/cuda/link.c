@@ -187,6 +187,26 @@ static CUresult link_all(struct dev *d, struct cuda_link *l)
     return r;
 }
 
+int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size)
+{
+    struct cuda_link *l = calloc(1, sizeof(*l));
+    struct input i = { .kind = WIRE_IMAGE_KIND_PTX, .size = size, .have = size, .bytes = malloc(size) };
+    CUresult r = l && i.bytes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r == CUDA_SUCCESS) {
+        memcpy(i.bytes, text, size);
+        l->inputs = &i;
+        l->count = 1;
+        r = link_all(d, l);
+    }
+    if (r == CUDA_SUCCESS) {
+        *cubin = l->cubin;
+        *cubin_size = l->cubin_size;
+    }
+    free(i.bytes);
+    free(l);
+    return (int)r;
+}
+
 int cuda_link_complete(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     struct cuda_link *l = c->linking;

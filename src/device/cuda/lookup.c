@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/state.h"
+#include "device/cuda/values.h"
 #include "device/modinfo.h"
 
 #define PARAMS_MAX    4096u
@@ -126,6 +127,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
 {
     struct dev_client *c = m->client;
     struct wire_call_variable_find w;
+    struct wire_call_variable_found found = { 0 };
     CUdeviceptr address = 0;
     size_t size = 0;
     wire_get_call_variable_find(args, &w);
@@ -133,6 +135,10 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
         return GM_CUDA_INVALID_VALUE;
     if (w.managed) /* clients find them themselves (client/module_managed.c) */
         return GM_CUDA_NOT_FOUND;
+    if (cuda_values_find(m, w.name, &found.address, &found.size)) {
+        wire_put_call_variable_found(reply, &found);
+        return GM_CUDA_SUCCESS;
+    }
     CUresult r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
     if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */
         r = (CUresult)cuda_library_own(m);
@@ -148,7 +154,8 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     pthread_mutex_unlock(&c->modules_lock);
     if (!ok)
         return GM_CUDA_OUT_OF_MEMORY;
-    wire_put_call_variable_found(reply, &(struct wire_call_variable_found) { address, size });
+    found = (struct wire_call_variable_found) { address, size };
+    wire_put_call_variable_found(reply, &found);
     return GM_CUDA_SUCCESS;
 }
 

@@ -1,13 +1,15 @@
 /*
  * Modules: each refers to a library of the driver (library.c). What is in it the client finds out as it needs
- * it (lookup.c). Variables live where the driver put them, outside the window.
+ * it (lookup.c). Variables live in the client's memory (values.c), or else where the driver put them, outside the window.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cuda/library.h"
 #include "device/cuda/state.h"
+#include "device/cuda/values.h"
 #include "device/modinfo.h"
+#include "fatbin/move.h"
 
 int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                      struct dev_module **out, struct dev_module_info *info)
@@ -30,13 +32,14 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
         return result;
     }
     m->handle = m->library->handle;
+    cuda_values_open(m, image, size, kind);
     pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
     pthread_mutex_unlock(&c->modules_lock);
     dev_modinfo_init(&found);
     found.by_name = true;
     found.managed_apart = m->library->managed_apart;
-    result = dev_modinfo_finish(&found, 0, 0, 0, 0, info);
+    result = dev_modinfo_finish(&found, 0, 0, cuda_values_size(m), FB_MOVE_ALIGN, info);
     if (result != 0) {
         cuda_module_unload(m);
         return result;
@@ -46,10 +49,12 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     return GM_CUDA_SUCCESS;
 }
 
-/* The driver has given variables their memory. Under a second executor they have lost what the program made of them. */
+/* Under a second executor, variables that the driver has given memory have lost what kernels made of them. What the program made of
+ * constants, and of others whose addresses it has asked for, it counts itself (client/mortal.h). */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
-    return initialise || !m->library->keeps_values ? GM_CUDA_SUCCESS : GM_CUDA_LAUNCH_FAILED;
+    int r = m->values ? cuda_values_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
+    return r || initialise || m->values || !m->library->loses_values ? r : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */
@@ -64,6 +69,7 @@ void cuda_module_unload(struct dev_module *m)
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
     cuda_library_close(c->dev, m->library);
+    cuda_values_close(m->values);
     free(m->listed);
     free(m->functions);
     free(m->globals);

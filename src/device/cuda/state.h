@@ -217,6 +217,7 @@ struct dev_module {
         uint64_t address, size;
     } * globals;
     uint32_t globals_count;
+    struct cuda_values *values; /* variables that are in the client's window (values.h); NULL: none */
     void *info;
 };
 
@@ -397,6 +398,8 @@ int cuda_link_read(struct dev_client *c, struct wire_dec *args, struct wire_enc 
 int cuda_link_end(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 /* Forgets the link that is being made. Nothing else of the client runs. */
 void cuda_link_finish(struct dev_client *c);
+/* Any thread: machine code (malloc, the caller's) of a text of PTX, for the GPU whose context is current. CUresult. */
+int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size);
 
 /* --- tensormap.c */
 int cuda_tensor_map(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);

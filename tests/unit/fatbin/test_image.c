@@ -101,7 +101,30 @@ static bool keeps(const char *text)
     return keeps_values(text, strlen(text), WIRE_IMAGE_KIND_PTX);
 }
 
+static bool loses_values(const void *bytes, size_t size, uint32_t kind)
+{
+    struct cuda_image_traits t;
+    cuda_image_look(bytes, size, kind, 90, &t);
+    return t.loses_values;
+}
+
 /* What an executor that takes over cannot bring back. */
+Test(image, lost_values)
+{
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
+    static const char *const names[] = { "kernels.cubin", "managed.cubin", "globals.cubin", "plain.cubin",
+                                         "tables.cubin" };
+    struct file size = file_read("size.fatbin");
+    for (unsigned i = 0; i < GM_ARRAY_LEN(names); i++) {
+        struct file f = file_read(names[i]);
+        cr_assert_eq(loses_values(f.data, f.size, WIRE_IMAGE_KIND_CUBIN), i < 3, "%s", names[i]);
+    }
+    cr_assert(loses_values(text, strlen(text), WIRE_IMAGE_KIND_PTX));
+    cr_assert_not(loses_values(size.data, size.size, WIRE_IMAGE_KIND_FATBIN_LIST));
+    cr_assert(loses_values("no code", 7, WIRE_IMAGE_KIND_CUBIN));
+}
+
+/* What no two programs can share. */
 Test(image, values)
 {
 #define HEAD  ".version 7.0\n.target sm_70\n.address_size 64\n"

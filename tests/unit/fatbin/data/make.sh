@@ -11,7 +11,7 @@ nvcc -fatbin -Xfatbin --compress-mode=size -gencode arch=compute_75,code=sm_75 -
     -gencode arch=compute_100f,code=sm_100f -gencode arch=compute_75,code=compute_75 \
     -gencode arch=compute_90,code=compute_90 -o many.fatbin plain.cu
 nvcc -fatbin -rdc=true -Xfatbin --compress-mode=size -arch=compute_75 -o relocatable.fatbin plain.cu
-for name in kernels plain tables managed; do
+for name in kernels plain tables managed globals; do
     nvcc -cubin -arch=sm_90 -o $name.cubin $name.cu
 done
 nvcc -cubin -arch=sm_90 -rdc=true -o managed-words.cubin managed.cu # addresses in instructions
