@@ -194,6 +194,30 @@ if [ -x "$build/bench/launch" ]; then
         done
     done
 fi
+echo "== a program hands over without end behind an endless kernel, and lies about what is done"
+misbehave=$build/tests/e2e/misbehave
+for streams in 1 300; do
+    [ -x "$misbehave" ] || break
+    mkfifo "$dir/steady.$streams"
+    timeout 100 "$misbehave" steady <"$dir/steady.$streams" >"$dir/steady" 2>&1 &
+    steady=$!
+    exec 9>"$dir/steady.$streams"
+    for _ in $(seq 200); do grep -q running "$dir/steady" && break || sleep 0.1; done
+    timeout 100 "$misbehave" liar $streams >"$dir/liar" 2>&1 &
+    liar=$!
+    for _ in $(seq 200); do grep -q running "$dir/liar" && break || sleep 0.1; done
+    sleep 3
+    check "gmux vecadd beside one with $streams streams" "$build/examples/vecadd"
+    exec 9>&-
+    wait "$steady"
+    verdict "gmux one that was there before: $(tail -n 1 "$dir/steady")" $? "$dir/steady"
+    kill -9 "$liar"
+    wait "$liar" 2>/dev/null
+    for _ in $(seq 300); do # its kernel is ended with the context
+        [ -z "$("$control" get_client_list "$("$control" get_server_list)")" ] && break || sleep 0.1
+    done
+    check "gmux vecadd after it" "$build/examples/vecadd"
+done
 skipped=$(cat "$dir"/*.tap | grep -c '^ok.*# SKIP')
 echo "$passed passed, $failed failed, $skipped skipped"
 exit "$failed"

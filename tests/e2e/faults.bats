@@ -67,6 +67,25 @@ every_fault() {
     end_program neighbour
 }
 
+@test "programs that hand over without end, and lie about what is done: the neighbour goes on" {
+    start_daemon
+    start_program neighbour "$misbehave" steady
+    program_says neighbour running
+    start_program hog "$misbehave" hog 300
+    start_program liar "$misbehave" liar 1
+    start_program liars "$misbehave" liar 300
+    for name in hog liar liars; do
+        program_says $name running
+    done
+    for _ in 1 2 3; do
+        run -0 "$GMUX_BUILD/examples/vecadd"
+    done
+    kill -9 "$hog" "$liar" "$liars"
+    end_program neighbour
+    grep -q '^right [0-9]* times' "$DIR/neighbour.out"
+    run -0 "$GMUX_BUILD/examples/vecadd"
+}
+
 @test "an endless kernel whose client is killed leaves the device" {
     start_daemon
     start_program endless "$misbehave" spin

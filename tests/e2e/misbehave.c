@@ -4,6 +4,8 @@
  *   fault KIND     one kernel that does what it may not; prints the results of what follows: synchronise, synchronise
  *                  again, allocate, launch
  *   spin           an endless kernel; prints "running", then the result of waiting for it
+ *   hog STREAMS    an endless kernel, then as many others as the library takes, on so many streams; prints "running"
+ *   liar STREAMS   the same, and writes into its session that all of it is done
  *   idle           reads lines until "end": for each, a kernel that counts in a global of its module and a look at four MiB of
  *                  memory that only it writes; prints the count, or the error
  *   steady         adds to numbers until there is something to read; prints how often, if they were right all the time
@@ -13,6 +15,8 @@
  */
 #include <cuda.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +26,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "transport/session.h"
 
 #define ELEMENTS (1u << 20)
 #define AT_ONCE  4u
@@ -120,6 +126,57 @@ static int spin(void)
     printf("running\n");
     printf("%d\n", (int)cuCtxSynchronize());
     return 0;
+}
+
+/* Where this process has its session. */
+static struct tp_stream_slot *find_session(void)
+{
+    char line[512];
+    unsigned long at = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(line, sizeof(line), maps))
+        if (strstr(line, "memfd:gmux-session"))
+            at = strtoul(line, NULL, 16);
+    if (!at) {
+        printf("no session\n");
+        exit(1);
+    }
+    return (struct tp_stream_slot *)(at + TP_STREAMS_AT);
+}
+
+static void *lie(void *slots)
+{
+    struct tp_stream_slot *s = slots;
+    for (;;) {
+        for (unsigned i = 0; i < TP_STREAMS; i++)
+            atomic_store(&s[i].completed.value, TP_SEQ_FAILED - 1);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static int hog(unsigned count, bool lies)
+{
+    CUstream streams[512];
+    CUdeviceptr p;
+    pthread_t thread;
+    start();
+    if (count == 0 || count > sizeof(streams) / sizeof(streams[0]))
+        return 2;
+    CUfunction add = function("add"), endless = function("spin");
+    MUST(cuMemAlloc(&p, 4096));
+    for (unsigned i = 0; i < count; i++)
+        MUST(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+    MUST(launch(add, 1, 32, p, streams[0]));
+    MUST(cuStreamSynchronize(streams[0]));
+    MUST(launch(endless, 1, 32, p, streams[0]));
+    if (lies && pthread_create(&thread, NULL, lie, find_session()) != 0)
+        return 1;
+    for (unsigned i = 0;; i++) {
+        if (i == 1000) /* after which it may stand still */
+            printf("running\n");
+        MUST(launch(add, 1, 32, p, streams[i % count]));
+    }
 }
 
 /* What has been counted, or the negative error; -1000: the memory is not as it was left. */
@@ -302,6 +359,8 @@ int main(int argc, char **argv)
         return fault(argument);
     if (strcmp(what, "spin") == 0)
         return spin();
+    if (strcmp(what, "hog") == 0 || strcmp(what, "liar") == 0)
+        return hog((unsigned)strtoul(argument, NULL, 10), *what == 'l');
     if (strcmp(what, "idle") == 0)
         return idle();
     if (strcmp(what, "steady") == 0)
