@@ -310,6 +310,7 @@ static struct wire_memory_info_is info(struct raw_client *c)
 static void memory_on_its_way_back(void)
 {
     static struct raw_client c;
+    raw_server_settle(&server, 1); /* what others had has come back */
     open_client(&c);
     uint64_t before = info(&c).free, p[2];
     for (uint64_t i = 0; i < 2; i++)
@@ -332,6 +333,7 @@ static void memory_on_its_way_back(void)
 static void memory_at_hand(void)
 {
     static struct raw_client c;
+    raw_server_settle(&server, 1); /* what others had has come back */
     open_client(&c);
     uint64_t before = info(&c).free, ready = info(&c).ready;
     uint64_t p = raw_alloc(&c, 4096, WIRE_MEMORY_KIND_DEVICE, NULL);
