@@ -68,6 +68,7 @@ static void plan_module(struct exe_order *o, struct wire_dec *body)
         wire_get_engine_module_place(body, &p);
         touch_module(o, p.module);
         o->touches |= MEMORY;
+        o->beside = true; /* code may be loaded again, with its variables where they are now */
         break;
     default:
         wire_get_engine_module_unload(body, &u);
