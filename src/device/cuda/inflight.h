@@ -9,11 +9,11 @@
  * an entry: operations, marks, events for others and detours; each launch of a row and of a run by itself.
  *
  * Completion words are the client's to write, and do not count here. With some marks, once in about PROOF_EVERY calls,
- * the GPU also writes how many calls of the queue it has come past into a word that no client can reach: that is one call
- * for both, and nobody waits for it. Where there are many queues it goes with more of the marks, so that what is done and not known
- * to be stays small, and a program that tells the truth never meets this limit before the device's own depth (CUDA_DEPTH,
- * operations by the completion words), unless it takes several calls for each operation. At the limit the driver
- * itself is asked as well.
+ * the GPU also writes how many calls of the queue it has come past into a word that no client has, nor any call of one
+ * reaches (of kernels SECURITY.md speaks): one call for both, and nobody waits for it. Where there are many queues it goes
+ * with more of the marks, so that what is done and not known to be stays small. A program that tells the truth meets the
+ * device's own depth before this limit (CUDA_DEPTH, operations by the completion words), unless it takes several calls for
+ * each operation. At the limit the driver itself is asked as well.
  *
  * What is not bounded: several clients together. Each has its own CUDA_CALLS. Where streams of two share a channel (the driver has
  * 32 for all streams; two clients that work together can see to it, others meet by chance) and one's kernel does not end,
