@@ -38,9 +38,11 @@ PROGRAMS = {
     "transformer": (["transformer.py"], False),
     "cupy": (["cupy_arrays.py"], False),
     "jax": (["jax_training.py"], False),
+    "features": (["features.py"], True),
     "memory": (["memory.py"], True),
     "memory-expandable": (["memory.py", "--expandable"], True),
     "memory-async": (["memory.py", "--async"], True),
+    "bystander": (["bystander.py"], True),
 }
 TIMED = {"mlp": ["mlp.py", "--steps", "2000", "--quiet"], "cnn": ["cnn.py", "--steps", "300"]}
 ROUNDS = 3
