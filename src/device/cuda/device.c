@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -59,13 +60,22 @@ bool cuda_is_fatal(CUresult r)
     }
 }
 
+/* The one that is just going; others stay from now on: cuda_output_leave(). Not for ever: the driver may hang with the lock held. */
+static void let_clients_go(struct dev *d)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    if (pthread_mutex_timedlock(&d->lock, &until) == 0)
+        pthread_mutex_unlock(&d->lock);
+}
+
 void cuda_die(struct dev *d, CUresult r)
 {
     if (atomic_exchange(&d->dead, true))
         for (;;)
-            pause();              /* another thread is at it, and ends the process */
-    pthread_mutex_lock(&d->lock); /* a client that is just going has gone; others stay: cuda_output_leave() */
-    pthread_mutex_unlock(&d->lock);
+            pause(); /* another thread is at it, and ends the process */
+    let_clients_go(d);
     gm_error(&topic, "the device's context ended with error %d", (int)r);
     cuda_complaint_deliver(d);
     gm_list_for_each (c, &d->clients, struct dev_client, link)
