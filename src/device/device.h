@@ -10,9 +10,9 @@
  * Threads. Device functions and client_create: the executor's main thread. Queue functions of one client: that client's thread only.
  * All others: the main thread or a worker, also beside each other and beside the client's thread; what is called of one client at
  * the same time is limited to:
- * - memory_map, memory_attach, memory_unmap, client_peer, module_place: one of them at a time, also not beside client_stop;
+ * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop;
  * - client_device, client_set_share: the same; array_memory: the same;
- * - module_load, module_unload: several of them, of different modules, and beside any of the others but client_destroy;
+ * - module_load, module_place, module_unload: several of them, of different modules, and beside any of the others but client_destroy;
  * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop.
  * Whatever several clients share, the back end has a lock for. A function that takes long holds none that others wait for.
  *

@@ -67,8 +67,8 @@ static void plan_module(struct exe_order *o, struct wire_dec *body)
     case WIRE_ENGINE_MODULE_PLACE:
         wire_get_engine_module_place(body, &p);
         touch_module(o, p.module);
-        o->touches |= MEMORY;
-        o->beside = true; /* code may be loaded again, with its variables where they are now */
+        o->needs = MEMORY; /* its own range, which is there to stay */
+        o->beside = true;  /* code may be loaded again, with its variables where they are now */
         break;
     default:
         wire_get_engine_module_unload(body, &u);
@@ -153,7 +153,7 @@ static bool share_module(const struct exe_order *a, const struct exe_order *b)
 /* `before`: what those before it touch, with a bit for each module that may stand for others, too. */
 static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 {
-    if (before->touches & o->touches & ~MODULES)
+    if (before->touches & (o->touches | o->needs) & ~MODULES)
         return true;
     if (!(before->modules & o->modules))
         return false;
@@ -175,7 +175,7 @@ static void add(struct exe_order *before, const struct exe_order *o)
 /* If nothing before it is in its way. What was tried while the device answered the client is tried again when that is over. */
 static bool may_begin(const struct exe_order *o)
 {
-    bool one_of_many = o->type == WIRE_ENGINE_MODULE_LOAD || o->type == WIRE_ENGINE_MODULE_UNLOAD;
+    bool one_of_many = (o->touches & MODULES) && o->module;
     if (one_of_many && o->client->beside >= BESIDE_MAX)
         return false;
     return !o->again || !atomic_load_explicit(&o->client->asking, memory_order_acquire);

@@ -18,9 +18,10 @@
 #include "slow.h"
 #include "transport/memfd.h"
 
-#define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define FAST HEAD ".visible .entry fast()\n{\nret;\n}\n"
-#define SLOW HEAD ".visible .entry slow()\n{\nret;\n}\n"
+#define HEAD      ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define FAST      HEAD ".visible .entry fast()\n{\nret;\n}\n"
+#define SLOW      HEAD ".visible .entry slow()\n{\nret;\n}\n"
+#define MISPLACED HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry misplaced()\n{\nret;\n}\n"
 
 static struct raw_server server;
 static struct raw_client slow, other, neighbour;
@@ -121,6 +122,21 @@ static void a_load(void)
     uint32_t module = take_load(&slow);
     RAW_CHECK(module && raw_unload(&slow, module) == 0);
     goes_on(&slow);
+    end_slow();
+}
+
+/* Its variables get their memory: code may be compiled again for that. */
+static void a_place(void)
+{
+    open_slow(110);
+    ask_load(&slow, MISPLACED);
+    int go = slow_begins();
+    neighbour_goes_on();
+    goes_on(&slow);
+    RAW_CHECK(!has_answer(&slow));
+    let_go(go);
+    uint32_t module = take_load(&slow);
+    RAW_CHECK(module && raw_unload(&slow, module) == 0);
     end_slow();
 }
 
@@ -278,6 +294,7 @@ int main(void)
     memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
     pid_t executor = raw_server_executor(&server);
     a_load();
+    a_place();
     an_end_during_a_load();
     an_error_during_a_load();
     pinned_memory();

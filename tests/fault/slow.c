@@ -2,8 +2,8 @@
  * A device that takes its time: the null device, some of whose functions wait until the test lets them go. The file named by GMUX_SLOW
  * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
  *
- * All questions wait but SLOW_STOP, after which taking the client's work off the device does; of modules those that have an entry
- * "slow", of memory what is mapped in one piece of SLOW_BYTES.
+ * All questions wait but SLOW_STOP, after which taking the client's work off the device does; modules that have an entry "slow" when they
+ * are loaded, the last one with an entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
  */
 #include "slow.h"
 
@@ -19,6 +19,7 @@ GM_EXPORT extern struct dev_ops gmux_device;
 struct dev_ops gmux_device;
 
 static struct dev_client *_Atomic stops_slowly;
+static struct dev_module *_Atomic placed_slowly;
 
 static int wait_for_test(void)
 {
@@ -58,7 +59,19 @@ static int module_load(struct dev_client *c, uint32_t device, const void *image,
 {
     if (memmem(image, size, ".entry slow(", 12))
         (void)wait_for_test();
-    return dev_null_ops.module_load(c, device, image, size, kind, out, info);
+    int r = dev_null_ops.module_load(c, device, image, size, kind, out, info);
+    if (r == 0 && memmem(image, size, ".entry misplaced(", 17))
+        placed_slowly = *out;
+    return r;
+}
+
+static int module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
+{
+    if (m == placed_slowly) {
+        placed_slowly = NULL;
+        (void)wait_for_test();
+    }
+    return dev_null_ops.module_place(m, globals_address, initialise);
 }
 
 static __attribute__((constructor)) void fill(void)
@@ -69,4 +82,5 @@ static __attribute__((constructor)) void fill(void)
     gmux_device.client_stop = client_stop;
     gmux_device.memory_map = memory_map;
     gmux_device.module_load = module_load;
+    gmux_device.module_place = module_place;
 }
