@@ -209,6 +209,19 @@ static void linear_memory(void)
     OK(cuMemFree(p));
 }
 
+/* As NVIDIA's sample convolutionFFT2D does: nothing is read there. */
+static void more_than_the_memory(void)
+{
+    const size_t size = 16u << 20;
+    CUdeviceptr from;
+    (void)kernel("fetch_1d");
+    OK(cuMemAlloc(&from, size));
+    const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_LINEAR,
+                                   .res.linear = { from, CU_AD_FORMAT_FLOAT, 2, size + (256u << 10) } };
+    OK(cuTexObjectDestroy(texture_of(&r, &plain)));
+    OK(cuMemFree(from));
+}
+
 static void pitched_memory(void)
 {
     static float data[W * H], got[W * H];
@@ -482,9 +495,9 @@ static void tensor_maps(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(nearest),    TEST(filtered), TEST(integers),    TEST(linear_memory), TEST(pitched_memory),
-        TEST(volume),     TEST(layers),   TEST(levels),      TEST(surfaces),      TEST(descriptions),
-        TEST(wrong_ones), TEST(many),     TEST(tensor_maps),
+        TEST(nearest),        TEST(filtered),   TEST(integers), TEST(linear_memory), TEST(more_than_the_memory),
+        TEST(pitched_memory), TEST(volume),     TEST(layers),   TEST(levels),        TEST(surfaces),
+        TEST(descriptions),   TEST(wrong_ones), TEST(many),     TEST(tensor_maps),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -12,6 +12,15 @@
 
 _Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104 && sizeof(CUDA_RESOURCE_VIEW_DESC) == 112, "as they travel");
 
+/* It begins in memory of the client's, and ends in the client's window: what a kernel reads behind the memory, as some programs allow for,
+ * is that kernel's fault. */
+static bool may_read(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    uint64_t window = 2 * c->half;
+    bool inside = address - c->base < window;
+    return inside ? size <= window - (address - c->base) && cuda_holds(c, address, 1) : cuda_holds(c, address, size);
+}
+
 /* Arrays by their numbers, memory in the client's window. */
 static CUresult read_resource(struct dev_client *c, const struct wire_call_object_create *w, CUDA_RESOURCE_DESC *d)
 {
@@ -34,7 +43,7 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
         d->res.linear.format = (CUarray_format)w->format;
         d->res.linear.numChannels = w->channels;
         d->res.linear.sizeInBytes = w->size;
-        return element && w->size && cuda_holds(c, w->address, w->size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return element && w->size && may_read(c, w->address, w->size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_RESOURCE_TYPE_PITCH2D:
         d->res.pitch2D.devPtr = w->address;
         d->res.pitch2D.format = (CUarray_format)w->format;
@@ -44,7 +53,7 @@ static CUresult read_resource(struct dev_client *c, const struct wire_call_objec
         d->res.pitch2D.pitchInBytes = w->pitch;
         if (!element || !w->width || !w->height || __builtin_mul_overflow(w->width, element, &row) ||
             row > w->pitch || __builtin_mul_overflow(w->pitch, w->height - 1, &size) ||
-            __builtin_add_overflow(size, row, &size) || !cuda_holds(c, w->address, size))
+            __builtin_add_overflow(size, row, &size) || !may_read(c, w->address, size))
             return CUDA_ERROR_INVALID_VALUE;
         return CUDA_SUCCESS;
     default:
