@@ -112,7 +112,8 @@ before=$(ticks)
 sleep 2
 used=$(($(ticks) - before))
 [ "$used" -le 1 ]
-verdict "gmux executor with 4 idle clients: $used ticks of $(getconf CLK_TCK) a second in 2 s" $? "$dir/idle.out.1"
+status=$?
+verdict "gmux executor with 4 idle clients: $used ticks of $(getconf CLK_TCK) a second in 2 s" $status "$dir/idle.out.1"
 exec 9>&-
 wait
 
@@ -126,7 +127,8 @@ i=0
 for pid in $pids; do
     i=$((i + 1))
     wait "$pid"
-    verdict "gmux nbody $i of 3: $(grep -h 'billion' "$dir/nbody.$i")" $? "$dir/nbody.$i"
+    status=$?
+    verdict "gmux nbody $i of 3: $(grep -h 'billion' "$dir/nbody.$i")" $status "$dir/nbody.$i"
 done
 
 echo "== 50 clients, one after the other, are killed in mid-kernel while another works"
@@ -145,7 +147,8 @@ done
 sleep 1
 after=$(used)
 wait "$other"
-verdict "gmux the other one: $(grep -h 'billion' "$dir/other")" $? "$dir/other"
+status=$?
+verdict "gmux the other one: $(grep -h 'billion' "$dir/other")" $status "$dir/other"
 [ "${after:-0}" -le $((${before:-0} + 4)) ]
 verdict "gmux memory a second after them: ${before:-?} MiB before, ${after:-?} MiB after" $? "$dir/other"
 check "gmux vecadd after it" "$build/examples/vecadd"
@@ -210,7 +213,8 @@ for streams in 1 300; do
     check "gmux vecadd beside one with $streams streams" "$build/examples/vecadd"
     exec 9>&-
     wait "$steady"
-    verdict "gmux one that was there before: $(tail -n 1 "$dir/steady")" $? "$dir/steady"
+    status=$?
+    verdict "gmux one that was there before: $(tail -n 1 "$dir/steady")" $status "$dir/steady"
     kill -9 "$liar"
     wait "$liar" 2>/dev/null
     for _ in $(seq 300); do # its kernel is ended with the context
