@@ -1,0 +1,26 @@
+/* Graphs for tests: a stream of their own, and nodes that fill, copy and add. */
+#ifndef GMUX_TESTS_API_NODES_H
+#define GMUX_TESTS_API_NODES_H
+
+#include "tap.h"
+
+/* Made by nodes_main(). */
+extern CUstream stream;
+
+/* Runs the tests with a context and the stream. */
+int nodes_main(const struct tap_test *tests, unsigned count);
+
+uint32_t read_word(CUdeviceptr p);
+/* Of a kernel that adds a number to a word: two parameters. */
+CUDA_KERNEL_NODE_PARAMS add_to_params(void **params);
+/* Behind the `n` nodes at `after`. */
+CUgraphNode add_kernel(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t by);
+CUgraphNode add_fill(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t value, size_t width);
+CUgraphNode add_copy(CUgraph g, const CUgraphNode *after, size_t n, const CUDA_MEMCPY3D *m);
+/* Of `size` bytes; with a host address, the device's is not looked at. */
+CUDA_MEMCPY3D copy_params(CUdeviceptr dst, void *dst_host, CUdeviceptr src, const void *src_host, size_t size);
+CUgraphExec make(CUgraph g);
+/* Launches it, and waits. */
+void run(CUgraphExec e);
+
+#endif
