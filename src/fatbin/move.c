@@ -109,9 +109,13 @@ static int find_spots(struct move *m)
         return -ENOMEM;
     for (uint32_t i = 0; i < m->list->count; i++) {
         Elf64_Sym s;
+        Elf64_Shdr in;
         uint64_t section;
-        if (!fb_cubin_symbol(m->c, m->list->at[i].symbol, &s, &section) || s.st_value > UINT64_MAX - s.st_size)
+        if (!fb_cubin_symbol(m->c, m->list->at[i].symbol, &s, &section) || s.st_value > UINT64_MAX - s.st_size ||
+            !fb_cubin_section(m->c, section, &in))
             return -EBADMSG;
+        if (in.sh_addralign > FB_MOVE_ALIGN)
+            return -ENOTSUP;
         m->spots[i] = (struct spot) { section, s.st_value, s.st_value + s.st_size };
     }
     qsort(m->spots, m->list->count, sizeof(*m->spots), by_place);

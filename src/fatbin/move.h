@@ -33,8 +33,8 @@ struct fb_move_list {
 /* 0, -EBADMSG, -ENOMEM, or -E2BIG if they are too many or too large. On failure the list is empty. */
 GM_MUST_CHECK int fb_move_find(const struct fb_cubin *c, enum fb_move_which which, struct fb_move_list *out);
 /* Moves them to `address`; their first values are written to `contents`, l->size zeroes. `cubin` is what `c` was opened over, writable. 0;
- * -ENOTSUP if code refers to one of them in a way not known here, or one's value is the address of a variable that stays; -EBADMSG;
- * -ENOMEM. On failure the cubin is spoilt. */
+ * -ENOTSUP if code refers to one of them in a way not known here, one's value is the address of a variable that stays, or they want to be
+ * aligned to more; -EBADMSG; -ENOMEM. On failure the cubin is spoilt. */
 GM_MUST_CHECK int fb_move(const struct fb_cubin *c, void *cubin, const struct fb_move_list *l, uint64_t address,
                           void *contents);
 

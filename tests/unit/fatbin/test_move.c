@@ -142,6 +142,25 @@ Test(move, globals)
     cr_assert_eq(m.list.count, 0);
 }
 
+Test(move, aligned_to_more)
+{
+    struct file f = file_read("globals.cubin");
+    struct fb_cubin c;
+    struct fb_move_list l;
+    Elf64_Ehdr e;
+    memcpy(&e, f.data, sizeof(e));
+    for (unsigned i = 0; i < e.e_shnum; i++) {
+        const uint64_t much = 1024;
+        memcpy(f.data + e.e_shoff + i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_addralign), &much, sizeof(much));
+    }
+    cr_assert_eq(fb_cubin_open(&c, f.data, f.size), 0);
+    cr_assert_eq(fb_move_find(&c, FB_MOVE_GLOBAL, &l), 0);
+    uint8_t *contents = calloc(1, l.size);
+    cr_assert_eq(fb_move(&c, f.data, &l, ADDRESS, contents), -ENOTSUP);
+    free(contents);
+    free(l.at);
+}
+
 /* Strings of printf are found by the driver where it has put them. */
 Test(move, not_the_compilers)
 {
