@@ -80,6 +80,8 @@ struct dev_client_config {
     uint32_t multiprocessors[DEV_DEVICES]; /* what the share comes to on each: whole steps, or all of them */
     int priority;                          /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
     struct tp_session *session;            /* lives longer than the client */
+    const _Atomic bool
+        *leaving; /* the same; true: it is about to be stopped, what waits for it should not. NULL: no word of it */
 };
 
 /* What a load found; filled by module_load, owned by the module. `info` is an encoded struct

@@ -189,6 +189,7 @@ int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add 
             .share_pct = m->share_pct,
             .priority = m->priority,
             .session = &c->session,
+            .leaving = &c->leaving,
         };
         exe_multiprocessors(&m->multiprocessors, config.multiprocessors);
         result = e->ops->client_create(e->dev, &config, &c->dev);
@@ -269,6 +270,7 @@ void exe_client_stop(struct exe_client *c)
 {
     if (c->stopped)
         return;
+    atomic_store_explicit(&c->leaving, true, memory_order_release);
     atomic_store_explicit(&c->stop, true, memory_order_release);
     if (c->has_thread) {
         tp_ring_wake(&c->session.control->ring);
@@ -334,6 +336,7 @@ void exe_client_fail(struct exe_client *c, int result, uint64_t address, const c
 
     if (atomic_exchange_explicit(&c->failed, true, memory_order_acq_rel))
         return;
+    atomic_store_explicit(&c->leaving, true, memory_order_release);
     tp_session_fail(&c->session, (uint32_t)result, address);
     char line[512];
     snprintf(line, sizeof(line), "%s", text ? text : "");

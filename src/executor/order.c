@@ -113,6 +113,8 @@ static void plan(struct exe_order *o)
     case WIRE_ENGINE_CLIENT_REMOVE:
         touch_all(o);
         o->beside = true;
+        /* Orders before it may wait for a GPU. */
+        atomic_store_explicit(&o->client->leaving, true, memory_order_release);
         break;
     case WIRE_ENGINE_CLIENT_SET:
         if (o->client->started)

@@ -1,7 +1,7 @@
 /*
  * Questions of a client that the driver answers; each in the file of its subject.
  */
-#include "device/cuda/chain.h"
+#include "device/cuda/state.h"
 
 typedef int module_call(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 
@@ -44,7 +44,7 @@ void cuda_die_if_lost(struct cuda_gpu *g)
 int cuda_call(struct dev_client *c, const struct dev_call *call)
 {
     int r = GM_CUDA_NOT_SUPPORTED;
-    cuda_chains_hand_over(c); /* they came before the question */
+    cuda_flush(c); /* it came before the question, which may take long; and others are to see what runs (quiet.h) */
     c->asked = call->module ? call->module->gpu : &c->dev->gpus[call->device];
     cuda_enter(c->asked);
     if (call->function < GM_ARRAY_LEN(module_calls) && module_calls[call->function])

@@ -107,7 +107,8 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
                                .uid = config->uid,
                                .base = config->window_base,
                                .half = config->window_size / 2,
-                               .host_fd = config->host_fd };
+                               .host_fd = config->host_fd,
+                               .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->priority = config->priority;
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);

@@ -201,8 +201,10 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     gm_list_init(&d->clients);
     gm_list_init(&d->libraries);
     gm_list_init(&d->loading);
+    gm_list_init(&d->unused);
     pthread_mutex_init(&d->libraries_lock, NULL);
     pthread_cond_init(&d->library_loaded, NULL);
+    pthread_cond_init(&d->more_unused, NULL);
     pthread_mutex_init(&d->open_lock, NULL);
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->work, NULL);

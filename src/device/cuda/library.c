@@ -5,35 +5,88 @@
 #include <sys/mman.h>
 #include <xxhash.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "device/cuda/image.h"
+#include "device/cuda/quiet.h"
 
-#define LOG_BYTES 16384u
+#define LOG_BYTES   16384u
+#define KERNELS_MAX 65536u
+
+/* --- unloading ---------------------------------------------------------------------------------------------------- */
+
+static void library_destroy(struct dev *d, struct cuda_library *l)
+{
+    if (l->handle)
+        (void)d->api.cuLibraryUnload(l->handle);
+    if (l->bytes)
+        munmap((void *)(uintptr_t)l->bytes, l->size);
+    free(l->loaded);
+    free(l);
+}
+
+static void *unload(void *arg)
+{
+    struct dev *d = arg;
+    pthread_setname_np(pthread_self(), "unload");
+    cuda_enter(&d->gpus[0]);
+    pthread_mutex_lock(&d->libraries_lock);
+    for (;;) {
+        while (gm_list_empty(&d->unused))
+            pthread_cond_wait(&d->more_unused, &d->libraries_lock);
+        struct cuda_library *l = gm_list_entry(d->unused.next, struct cuda_library, link);
+        gm_list_remove(&l->link);
+        pthread_mutex_unlock(&d->libraries_lock);
+        (void)cuda_quiet_wait_until(d, NULL, l->gpus, l->unused_since + CUDA_QUIET_GONE_NS);
+        library_destroy(d, l);
+        pthread_mutex_lock(&d->libraries_lock);
+    }
+    return NULL;
+}
+
+/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (quiet.h). libraries_lock is held. */
+static void retire(struct dev *d, struct cuda_library *l)
+{
+    pthread_t thread;
+    if (!d->unloads && pthread_create(&thread, NULL, unload, d) == 0) {
+        pthread_detach(thread);
+        d->unloads = true;
+    }
+    l->unused_since = gm_now_ns();
+    gm_list_append(&d->unused, &l->link); /* without a thread until there is one */
+    pthread_cond_signal(&d->more_unused);
+}
 
 /* --- one library -------------------------------------------------------------------------------------------------- */
 
 /* PTX is compiled now, so that the program hears of its errors from the load. */
-static CUresult load_data(struct dev *d, const void *data, uint32_t kind, char *errors, CUlibrary *out)
+static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *data, uint32_t kind, char *errors,
+                          CUlibrary *out)
 {
+    struct dev *d = g->dev;
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
     CUmodule loaded;
     CUresult r = d->api.cuLibraryLoadData(out, data, options, values, 2, NULL, NULL, 0);
-    if (r == CUDA_SUCCESS && kind == WIRE_IMAGE_KIND_PTX) {
+    if (r != CUDA_SUCCESS)
+        *out = NULL; /* nothing to unload */
+    if (r != CUDA_SUCCESS || kind != WIRE_IMAGE_KIND_PTX)
+        return r;
+    if (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), gm_now_ns() + CUDA_QUIET_ORDER_NS))
+        r = CUDA_ERROR_NOT_READY;
+    if (r == CUDA_SUCCESS)
         r = d->api.cuLibraryGetModule(&loaded, *out);
-        if (r != CUDA_SUCCESS)
-            (void)d->api.cuLibraryUnload(*out);
-    }
     return r;
 }
 
-static CUresult load_image(struct dev *d, const void *bytes, size_t size, uint32_t kind, CUlibrary *out, char **log)
+static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
+                           CUlibrary *out, char **log)
 {
     GM_AUTO_FREE char *errors = calloc(1, LOG_BYTES);
     struct cuda_image image;
     CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
     if (r == CUDA_SUCCESS)
-        r = errors ? load_data(d, image.data, kind, errors, out) : CUDA_ERROR_OUT_OF_MEMORY;
+        r = errors ? load_data(g, c, image.data, kind, errors, out) : CUDA_ERROR_OUT_OF_MEMORY;
     cuda_image_close(&image);
     *log = errors && *errors ? gm_take_ptr(errors) : NULL;
     return r;
@@ -46,7 +99,7 @@ uint32_t cuda_capability(const struct cuda_gpu *g)
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
 
-static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind,
+static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
                           struct cuda_library **out, char **log)
 {
     struct cuda_library *l = calloc(1, sizeof(*l));
@@ -56,9 +109,10 @@ static int library_create(struct cuda_gpu *g, const void *bytes, size_t size, ui
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    CUresult r = load_image(g->dev, bytes, size, kind, &l->handle, log);
+    l->gpus = CUDA_GPU_BIT(g);
+    CUresult r = load_image(g, c, bytes, size, kind, &l->handle, log);
     if (r != CUDA_SUCCESS) {
-        free(l);
+        cuda_library_close(g->dev, l);
         return (int)r;
     }
     struct cuda_image_traits traits;
@@ -121,8 +175,9 @@ static const struct loading *find_loading(struct dev *d, const struct cuda_libra
 
 /* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time load the same at the same time: the
  * others wait for the first. What that one could not share they load beside each other. libraries_lock is held. */
-static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like, struct loading *mine)
+static struct cuda_library *find_or_begin(struct cuda_gpu *g, const struct cuda_library *like, struct loading *mine)
 {
+    struct dev *d = g->dev;
     struct cuda_library *l = find(d, like);
     const struct loading *first = l ? NULL : find_loading(d, like);
     if (first) {
@@ -131,7 +186,7 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
         l = find(d, like);
     }
     if (l)
-        l->users++;
+        l->users++, l->gpus |= CUDA_GPU_BIT(g);
     mine->what = like;
     gm_list_init(&mine->link);
     if (!l && !first)
@@ -139,26 +194,26 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
     return l;
 }
 
-int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_t size, uint32_t kind,
+int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log)
 {
     struct dev *d = g->dev;
     struct cuda_library like = {
-        .bytes = image, .size = size, .kind = kind, .uid = uid, .capability = cuda_capability(g)
+        .bytes = image, .size = size, .kind = kind, .uid = c->uid, .capability = cuda_capability(g)
     };
     *log = NULL;
     if (kind != WIRE_IMAGE_KIND_CUBIN && kind != WIRE_IMAGE_KIND_FATBIN)
-        return library_create(g, image, size, kind, out, log);
+        return library_create(g, c, image, size, kind, out, log);
     XXH128_hash_t h = XXH3_128bits(image, size);
     like.digest[0] = h.low64;
     like.digest[1] = h.high64;
     struct loading mine;
     pthread_mutex_lock(&d->libraries_lock);
-    *out = find_or_begin(d, &like, &mine);
+    *out = find_or_begin(g, &like, &mine);
     pthread_mutex_unlock(&d->libraries_lock);
     if (*out)
         return GM_CUDA_SUCCESS;
-    int r = library_create(g, image, size, kind, out, log);
+    int r = library_create(g, c, image, size, kind, out, log);
     if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, like.capability))
         share(d, *out, &like);
     pthread_mutex_lock(&d->libraries_lock);
@@ -181,15 +236,65 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
         return;
     pthread_mutex_lock(&d->libraries_lock);
     bool last = --l->users == 0;
-    if (last)
+    if (last) {
         gm_list_remove(&l->link);
+        retire(d, l);
+    }
     pthread_mutex_unlock(&d->libraries_lock);
-    if (!last)
-        return;
-    (void)d->api.cuLibraryUnload(l->handle);
-    if (l->bytes)
-        munmap((void *)(uintptr_t)l->bytes, l->size);
-    free(l);
+}
+
+/* --- what is loaded --------------------------------------------------------------------------------------------------- */
+
+struct cuda_loaded {
+    CUkernel kernel; /* NULL: its variables */
+    CUfunction function;
+    const struct cuda_gpu *gpu;
+};
+
+static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k, CUfunction *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&g->dev->libraries_lock);
+    for (uint32_t i = 0; i < l->loaded_count && !found; i++)
+        if ((found = l->loaded[i].kernel == k && l->loaded[i].gpu == g))
+            *out = l->loaded[i].function;
+    pthread_mutex_unlock(&g->dev->libraries_lock);
+    return found;
+}
+
+/* Without room for it, whoever asks next waits without need. */
+static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k, CUfunction function)
+{
+    pthread_mutex_lock(&g->dev->libraries_lock);
+    if (gm_array_room(&l->loaded, sizeof(*l->loaded), l->loaded_count, KERNELS_MAX))
+        l->loaded[l->loaded_count++] = (struct cuda_loaded) { k, function, g };
+    pthread_mutex_unlock(&g->dev->libraries_lock);
+}
+
+CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k,
+                               CUfunction *out)
+{
+    if (find_loaded(l, g, k, out))
+        return CUDA_SUCCESS;
+    if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
+        return CUDA_ERROR_NOT_READY;
+    CUresult r = g->dev->api.cuKernelGetFunction(out, k);
+    if (r == CUDA_SUCCESS)
+        keep_loaded(l, g, k, *out);
+    return r;
+}
+
+CUresult cuda_library_variable(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, const char *name,
+                               CUdeviceptr *address, size_t *size)
+{
+    CUfunction none;
+    bool loaded = find_loaded(l, g, NULL, &none);
+    if (!loaded && !cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
+        return CUDA_ERROR_NOT_READY;
+    CUresult r = g->dev->api.cuLibraryGetGlobal(address, size, l->handle, name);
+    if (r == CUDA_SUCCESS && !loaded)
+        keep_loaded(l, g, NULL, NULL);
+    return r;
 }
 
 /* --- what a client changes ---------------------------------------------------------------------------------------- */
@@ -208,16 +313,17 @@ bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t by
 }
 
 /* The kernel of the same name in another library, with what launches have asked of it. */
-static CUresult find_again(struct cuda_gpu *g, CUlibrary in, const struct cuda_function *f, struct cuda_function *out)
+static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *in,
+                           const struct cuda_function *f, struct cuda_function *out)
 {
     struct dev *d = g->dev;
     const char *name;
     *out = *f;
     CUresult r = d->api.cuKernelGetName(&name, f->handle);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuLibraryGetKernel(&out->handle, in, name);
+        r = d->api.cuLibraryGetKernel(&out->handle, in->handle, name);
     if (r == CUDA_SUCCESS)
-        r = d->api.cuKernelGetFunction(&out->loaded, out->handle);
+        r = cuda_library_function(c, g, in, out->handle, &out->loaded);
     if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && f->non_portable)
@@ -236,10 +342,10 @@ int cuda_library_own(struct dev_module *m)
     struct cuda_function *found = calloc(GM_MAX(m->functions_count, 1u), sizeof(*found));
     if (!found)
         return GM_CUDA_OUT_OF_MEMORY;
-    int r = library_create(m->gpu, l->bytes, l->size, l->kind, &own, &log);
+    int r = library_create(m->gpu, m->client, l->bytes, l->size, l->kind, &own, &log);
     free(log);
     for (uint32_t i = 0; i < m->functions_count && r == GM_CUDA_SUCCESS; i++)
-        r = (int)find_again(m->gpu, own->handle, &m->functions[i], &found[i]);
+        r = (int)find_again(m->client, m->gpu, own, &m->functions[i], &found[i]);
     if (r == GM_CUDA_SUCCESS) {
         atomic_fetch_add_explicit(&m->client->runs.modules, 1,
                                   memory_order_release); /* this is its client's thread */

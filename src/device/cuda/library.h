@@ -14,7 +14,11 @@
 struct cuda_library {
     struct gm_list link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
     unsigned users;
-    uint64_t digest[2]; /* xxhash: where to look; the bytes are compared */
+    uint32_t gpus;              /* where something of it is loaded, a bit for each .. */
+    struct cuda_loaded *loaded; /* .. the kernels .. */
+    uint32_t loaded_count;
+    uint64_t unused_since; /* .. and without users */
+    uint64_t digest[2];    /* xxhash: where to look; the bytes are compared */
     /* constant */
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
@@ -29,19 +33,26 @@ struct cuda_library {
     uint32_t capability; /* of the GPUs that share it */
 };
 
-/* For a GPU, which is entered: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
+/* For a GPU, which is entered, and the client that is loading: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
  * driver gave it. */
-int cuda_library_open(struct cuda_gpu *g, uint32_t uid, const void *image, size_t size, uint32_t kind,
+int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
-/* NULL is accepted. */
+/* NULL is accepted. The last one's library is unloaded later, by a thread of its own. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
 static inline bool cuda_library_is_shared(const struct cuda_library *l)
 {
     return l->bytes != NULL;
 }
+
+/* A kernel as a function of the GPU, which is entered. The first one to ask waits (quiet.h) and has it loaded. The client's thread. */
+CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k,
+                               CUfunction *out);
+/* The same for a variable: where it is. */
+CUresult cuda_library_variable(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, const char *name,
+                               CUdeviceptr *address, size_t *size);
 
 /* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
 int cuda_library_own(struct dev_module *m);

@@ -70,8 +70,8 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
     if (!gm_array_room(&m->functions, sizeof(*m->functions), m->functions_count, FUNCTIONS_MAX))
         return GM_CUDA_OUT_OF_MEMORY;
     CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
-    if (r == CUDA_SUCCESS) /* loads it */
-        r = d->api.cuKernelGetFunction(&f.loaded, f.handle);
+    if (r == CUDA_SUCCESS)
+        r = cuda_library_function(m->client, m->gpu, m->library, f.handle, &f.loaded);
     if (r == CUDA_SUCCESS)
         r = (CUresult)describe(m->gpu, &f, w.name, reply);
     if (r == CUDA_SUCCESS)
@@ -139,11 +139,11 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
         wire_put_call_variable_found(reply, &found);
         return GM_CUDA_SUCCESS;
     }
-    CUresult r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
+    CUresult r = cuda_library_variable(c, m->gpu, m->library, w.name, &address, &size);
     if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */
         r = (CUresult)cuda_library_own(m);
         if (r == CUDA_SUCCESS)
-            r = c->dev->api.cuLibraryGetGlobal(&address, &size, m->handle, w.name);
+            r = cuda_library_variable(c, m->gpu, m->library, w.name, &address, &size);
     }
     if (r != CUDA_SUCCESS)
         return (int)r;

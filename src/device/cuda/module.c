@@ -25,7 +25,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     m->client = c;
     m->gpu = &c->dev->gpus[device];
     cuda_enter(m->gpu);
-    int result = cuda_library_open(m->gpu, c->uid, image, size, kind, &m->library, &info->log);
+    int result = cuda_library_open(m->gpu, c, image, size, kind, &m->library, &info->log);
     if (result != GM_CUDA_SUCCESS) {
         free(m);
         cuda_die_if_lost(&c->dev->gpus[device]);

@@ -98,6 +98,9 @@ struct dev {
     struct gm_list libraries; /* those that clients share .. */
     struct gm_list loading;   /* .. and will share */
     pthread_cond_t library_loaded;
+    struct gm_list unused; /* those without users, to be unloaded .. */
+    pthread_cond_t more_unused;
+    bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
 };
@@ -133,8 +136,9 @@ struct dev_client {
     struct dev *dev;
     struct tp_session *session;
     uint32_t uid;
-    uint64_t base, half; /* device area, then host area */
-    int host_fd;         /* not owned */
+    uint64_t base, half;         /* device area, then host area */
+    int host_fd;                 /* not owned */
+    const _Atomic bool *leaving; /* it is about to be stopped; NULL: that is not said */
     bool reserved, host_reserved, registered;
     struct cuda_seat seats[DEV_DEVICES];
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
@@ -251,7 +255,9 @@ struct dev_queue {
     uint64_t gate; /* the stream stands there; 0: at none */
     uint64_t last; /* with the driver */
     uint64_t marked;
-    uint64_t seen;         /* dev->lock: completed, as the watch saw it last */
+    uint64_t seen;         /* dev->lock: completed, as the watch saw it last .. */
+    uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet. quiet.h .. */
+    uint64_t grace;        /* .. and so much longer it may be there */
     uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
     uint64_t calls_marked; /* .. up to the last mark .. */
     uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */

@@ -99,7 +99,7 @@ static bool load_moved(struct dev_module *m, struct cuda_values *v, uint64_t add
         gm_info(&topic, "a module's variables stay in the executor: %s", strerror(-r));
         return false;
     }
-    r = cuda_library_open(m->gpu, m->client->uid, v->code.bytes, v->code.size, WIRE_IMAGE_KIND_CUBIN, &moved, &log);
+    r = cuda_library_open(m->gpu, m->client, v->code.bytes, v->code.size, WIRE_IMAGE_KIND_CUBIN, &moved, &log);
     if (r != GM_CUDA_SUCCESS)
         gm_warn(&topic, "a module's variables stay in the executor: error %d: %s", r, log ? log : "");
     free(log);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "device/cuda/output.h"
+#include "device/cuda/quiet.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
 #define LOOK_PART   32 /* of the time without a completion, for the next pause */
@@ -25,7 +26,7 @@ static bool is_time_for_more(uint32_t before, uint32_t now)
 }
 
 /* dev->lock held. True if something has completed. */
-static bool look(struct dev_queue *q)
+static bool look(struct dev_queue *q, uint64_t at)
 {
     cuda_output_look(q);
     uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
@@ -34,6 +35,7 @@ static bool look(struct dev_queue *q)
         /* The word is the client's to forge: a number beyond the mark counts as the mark. */
         uint64_t done = GM_MIN(now, q->marked);
         if (done > q->seen) {
+            cuda_quiet_note(q, at, done - q->seen);
             uint32_t before = cuda_unfinished(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
@@ -42,8 +44,11 @@ static bool look(struct dev_queue *q)
         }
         tp_word_wake(&q->slot->completed);
     }
-    if (q->seen == q->marked && !q->print_seq)
+    cuda_quiet_note(q, at, 0);
+    if (q->seen == q->marked && !q->print_seq) {
         gm_list_remove(&q->active);
+        q->since = 0;
+    }
     return moved;
 }
 
@@ -99,7 +104,7 @@ static void *watch(void *arg)
             moved = now;
         d->newcomer = false;
         gm_list_for_each_safe (q, &d->active, struct dev_queue, active)
-            if (look(q))
+            if (look(q, now))
                 moved = now;
         cuda_output_turns(d, now);
         if (!gm_list_empty(&d->active) && now - asked > QUERY_NS) {

@@ -1,4 +1,4 @@
-/* Libraries that clients share: those who load the same at the same time load it once. */
+/* Libraries that clients share: those who load the same at the same time load it once. And who waits for a kernel that runs. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "device/cuda/image.h"
 #include "device/cuda/library.h"
+#include "device/cuda/quiet.h"
 
 TestSuite(library, .timeout = 30);
 
@@ -17,6 +18,7 @@ static struct cuda_gpu *const gpu = &d.gpus[0];
 static char *image;
 static bool has_variables;
 static CUresult outcome;
+static struct dev_client clients[2] = { { .dev = &d, .uid = 1000 }, { .dev = &d, .uid = 1001 } };
 
 /* --- what there is of image.c and of the driver ---------------------------------------------------------------------------- */
 
@@ -42,7 +44,42 @@ void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static unsigned loads, loading, may_end, unloads;
+static unsigned loads, loading, may_end, unloads, modules, functions;
+static struct dev_queue busy; /* somebody's kernel, which has been running for long: `seen` is not `marked` */
+
+/* Everybody would stand still with it. */
+static void takes_a_lock(unsigned *count)
+{
+    cr_assert(cuda_is_quiet(&d, 1), "the driver waits for a kernel that runs on");
+    pthread_mutex_lock(&lock);
+    ++*count;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+static CUresult get_module(CUmodule *out, CUlibrary l)
+{
+    takes_a_lock(&modules);
+    return outcome;
+}
+
+static CUresult get_function(CUfunction *out, CUkernel k)
+{
+    takes_a_lock(&functions);
+    *out = (CUfunction)(void *)k;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, const char *name)
+{
+    takes_a_lock(&functions);
+    *address = *size = 16;
+    return CUDA_SUCCESS;
+}
+
+void cuda_enter(struct cuda_gpu *g)
+{
+}
 
 static CUresult load_data(CUlibrary *out, const void *code, CUjit_option *o, void **ov, unsigned on,
                           CUlibraryOption *l, void **lv, unsigned ln)
@@ -60,8 +97,17 @@ static CUresult load_data(CUlibrary *out, const void *code, CUjit_option *o, voi
 
 static CUresult unload(CUlibrary l)
 {
-    unloads++;
+    takes_a_lock(&unloads);
     return CUDA_SUCCESS;
+}
+
+static void wait_for_unloads(unsigned count)
+{
+    pthread_mutex_lock(&lock);
+    while (unloads < count)
+        pthread_cond_wait(&changed, &lock);
+    cr_assert_eq(unloads, count);
+    pthread_mutex_unlock(&lock);
 }
 
 static void wait_for_loading(unsigned count)
@@ -84,7 +130,7 @@ static void let_go(void)
 
 struct opener {
     pthread_t thread;
-    uint32_t uid;
+    struct dev_client *client;
     struct cuda_library *got;
     int result;
 };
@@ -93,14 +139,14 @@ static void *open_it(void *arg)
 {
     struct opener *o = arg;
     char *log;
-    o->result = cuda_library_open(gpu, o->uid, image, 4096, WIRE_IMAGE_KIND_CUBIN, &o->got, &log);
+    o->result = cuda_library_open(gpu, o->client, image, 4096, WIRE_IMAGE_KIND_CUBIN, &o->got, &log);
     free(log);
     return NULL;
 }
 
 static void start(struct opener *o, uint32_t uid)
 {
-    o->uid = uid;
+    o->client = &clients[uid - 1000];
     cr_assert_eq(pthread_create(&o->thread, NULL, open_it, o), 0);
 }
 
@@ -109,10 +155,19 @@ static void begin(void)
     d.gpus[0].dev = &d;
     gm_list_init(&d.libraries);
     gm_list_init(&d.loading);
+    gm_list_init(&d.unused);
+    gm_list_init(&d.active);
+    gm_list_init(&busy.active);
+    busy.gpu = gpu;
     pthread_mutex_init(&d.libraries_lock, NULL);
     pthread_cond_init(&d.library_loaded, NULL);
+    pthread_cond_init(&d.more_unused, NULL);
+    pthread_mutex_init(&d.lock, NULL);
     d.api.cuLibraryLoadData = load_data;
     d.api.cuLibraryUnload = unload;
+    d.api.cuLibraryGetModule = get_module;
+    d.api.cuKernelGetFunction = get_function;
+    d.api.cuLibraryGetGlobal = get_global;
     image = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(image, MAP_FAILED);
     memset(image, 7, 4096);
@@ -139,7 +194,7 @@ Test(library, who_loads_the_same_at_the_same_time_shares_it, .init = begin)
     }
     for (unsigned i = 0; i < THREADS; i++)
         cuda_library_close(&d, o[i].got);
-    cr_assert_eq(unloads, 1);
+    wait_for_unloads(1);
     cr_assert(gm_list_empty(&d.libraries) && gm_list_empty(&d.loading));
 }
 
@@ -153,7 +208,7 @@ Test(library, what_has_variables_is_everybodys_own, .init = begin)
         cr_assert_eq(o[i].result, 0);
         cuda_library_close(&d, o[i].got);
     }
-    cr_assert_eq(unloads, THREADS);
+    wait_for_unloads(THREADS);
 }
 
 /* Each hears of it from the driver. */
@@ -179,4 +234,136 @@ Test(library, users_do_not_wait_for_each_other, .init = begin)
     pthread_join(a.thread, NULL);
     pthread_join(b.thread, NULL);
     cr_assert_neq(a.got, b.got);
+}
+
+/* --- a kernel that runs on ------------------------------------------------------------------------------------------------- */
+
+static void run_a_kernel(bool runs)
+{
+    pthread_mutex_lock(&d.lock);
+    if (runs)
+        gm_list_append(&d.active, &busy.active);
+    else
+        gm_list_remove(&busy.active);
+    busy.marked = runs ? busy.seen + 1 : busy.seen;
+    busy.since = 1;
+    pthread_mutex_unlock(&d.lock);
+}
+
+static struct cuda_library *opened(uint32_t kind, int expected)
+{
+    struct cuda_library *l;
+    char *log;
+    may_end = 1;
+    cr_assert_eq(cuda_library_open(gpu, &clients[0], image, 4096, kind, &l, &log), expected);
+    free(log);
+    return l;
+}
+
+Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
+{
+    struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    run_a_kernel(true);
+    cuda_library_close(&d, l); /* nobody waits for that */
+    struct cuda_library *again = opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    cr_assert_neq(again, l);
+    pthread_mutex_lock(&lock);
+    cr_assert_eq(unloads, 0);
+    pthread_mutex_unlock(&lock);
+    run_a_kernel(false);
+    wait_for_unloads(1);
+    cuda_library_close(&d, again);
+    wait_for_unloads(2);
+}
+
+/* When it has been waited for, the kernel is everybody's. */
+Test(library, a_kernel_that_is_loaded_is_not_waited_for, .init = begin)
+{
+    struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    CUkernel k = (CUkernel)(void *)&busy;
+    CUfunction f = NULL;
+    CUdeviceptr address;
+    size_t size;
+    cr_assert_eq(cuda_library_function(&clients[0], gpu, l, k, &f), CUDA_SUCCESS);
+    cr_assert_eq(cuda_library_variable(&clients[0], gpu, l, "v", &address, &size), CUDA_SUCCESS);
+    cr_assert_eq(functions, 2);
+    run_a_kernel(true);
+    f = NULL;
+    cr_assert_eq(cuda_library_function(&clients[1], gpu, l, k, &f), CUDA_SUCCESS);
+    cr_assert_eq((void *)f, (void *)k);
+    cr_assert_eq(functions, 2);
+    cuda_library_close(&d, l);
+    run_a_kernel(false);
+    wait_for_unloads(1);
+}
+
+struct asker {
+    pthread_t thread;
+    struct cuda_library *library;
+    CUresult result;
+};
+
+static void *ask(void *arg)
+{
+    struct asker *a = arg;
+    CUfunction f;
+    a->result = cuda_library_function(&clients[0], gpu, a->library, (CUkernel)(void *)&busy, &f);
+    return NULL;
+}
+
+Test(library, whoever_loads_a_kernel_waits_outside_of_the_driver, .init = begin)
+{
+    struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
+    run_a_kernel(true);
+    cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
+    for (unsigned i = 0; i < 3; i++) /* others are not held up by whoever waits */
+        cuda_library_close(&d, opened(WIRE_IMAGE_KIND_FATBIN, 0));
+    pthread_mutex_lock(&lock);
+    cr_assert_eq(functions + unloads, 0);
+    pthread_mutex_unlock(&lock);
+    run_a_kernel(false);
+    pthread_join(a.thread, NULL);
+    cr_assert_eq(a.result, CUDA_SUCCESS);
+    wait_for_unloads(3);
+}
+
+Test(library, whoever_is_to_be_stopped_does_not_wait, .init = begin)
+{
+    static _Atomic bool leaving;
+    struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
+    clients[0].leaving = &leaving;
+    run_a_kernel(true);
+    cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
+    atomic_store(&leaving, true);
+    pthread_join(a.thread, NULL);
+    cr_assert_eq(a.result, CUDA_ERROR_NOT_READY);
+    cr_assert_null(opened(WIRE_IMAGE_KIND_PTX, CUDA_ERROR_NOT_READY));
+    cr_assert_eq(functions + modules, 0, "the driver was not asked");
+    run_a_kernel(false);
+    wait_for_unloads(1); /* of the text, which is loaded and not compiled */
+}
+
+Test(library, another_gpus_kernel_is_of_no_interest, .init = begin)
+{
+    d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
+    busy.gpu = &d.gpus[1];
+    run_a_kernel(true);
+    (void)opened(WIRE_IMAGE_KIND_PTX, 0);
+    cr_assert_eq(modules, 1);
+}
+
+/* Completions come one for many operations. */
+Test(library, what_gets_on_is_quiet)
+{
+    const uint64_t ms = GM_NS_PER_MS;
+    struct dev_queue q = { .marked = 1000 };
+    cuda_quiet_note(&q, 5 * ms, 0);
+    cr_assert_eq(q.since, 5 * ms);
+    cuda_quiet_note(&q, 9 * ms, 0);
+    cr_assert_eq(q.since, 5 * ms, "nothing is done");
+    cuda_quiet_note(&q, 69 * ms, 64);
+    cr_assert_eq(q.since, 69 * ms);
+    cr_assert_eq(q.grace, 128 * ms, "64 operations of a millisecond each: so may the next ones be");
+    cuda_quiet_note(&q, 269 * ms, 1);
+    cr_assert_eq(q.grace, 0, "it took long by itself");
 }

@@ -1,5 +1,6 @@
 /* Libraries that clients share, against a driver that only counts. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +13,8 @@
 TestSuite(library, .timeout = 60);
 
 /* A library is its number; a kernel the number of its library, of which each has one, "plain". */
-static unsigned loads, unloads;
+static unsigned loads;
+static _Atomic unsigned unloads; /* by a thread of the device */
 static int dynamic[16], non_portable[16];
 
 static CUresult load_data(CUlibrary *library, const void *code, CUjit_option *options, void **values, unsigned count,
@@ -27,6 +29,17 @@ static CUresult unload(CUlibrary library)
 {
     unloads++;
     return CUDA_SUCCESS;
+}
+
+static void wait_for_unloads(unsigned count)
+{
+    while (unloads < count)
+        sched_yield();
+    cr_assert_eq(unloads, count);
+}
+
+void cuda_enter(struct cuda_gpu *g)
+{
 }
 
 static CUresult get_kernel(CUkernel *kernel, CUlibrary library, const char *name)
@@ -74,13 +87,16 @@ static struct dev device = { .api = { .cuLibraryLoadData = load_data,
                                       .cuKernelGetAttribute = get_attribute,
                                       .cuKernelSetAttribute = set_attribute },
                              .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
-static struct dev_client client = { .dev = &device };
-static uint32_t uid = 1000;
+static struct dev_client client = { .dev = &device, .uid = 1000 };
 
 static void setup(void)
 {
     gm_list_init(&device.libraries);
     gm_list_init(&device.loading);
+    gm_list_init(&device.unused);
+    gm_list_init(&device.active);
+    pthread_mutex_init(&device.lock, NULL);
+    pthread_cond_init(&device.more_unused, NULL);
     device.gpus[0].dev = &device;
     device.gpus[0].info.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
 }
@@ -96,7 +112,7 @@ static struct cuda_library *load(const char *name, uint32_t kind, size_t flip)
     void *image = tp_memfd_map(fd, f.size, false);
     close(fd);
     cr_assert_not_null(image);
-    cr_assert_eq(cuda_library_open(&device.gpus[0], uid, image, f.size, kind, &l, &log), 0);
+    cr_assert_eq(cuda_library_open(&device.gpus[0], &client, image, f.size, kind, &l, &log), 0);
     cr_assert_null(log);
     munmap(image, f.size);
     free(f.data);
@@ -115,13 +131,13 @@ Test(library, loaded_once, .init = setup)
     cuda_library_close(&device, a);
     cr_assert_eq(unloads, 0);
     cuda_library_close(&device, b);
-    cr_assert_eq(unloads, 1);
+    wait_for_unloads(1);
     a = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0);
     cr_assert_eq(loads, 3, "the last user has gone, and the library with it");
     cuda_library_close(&device, a);
     cuda_library_close(&device, c);
     cuda_library_close(&device, e);
-    cr_assert_eq(unloads, 3);
+    wait_for_unloads(3);
     cr_assert(gm_list_empty(&device.libraries));
 }
 
@@ -138,9 +154,9 @@ Test(library, not_shared, .init = setup)
     struct cuda_library *b = load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, (size_t)sections - 8);
     cr_assert_neq(a, b);
     cr_assert(cuda_library_is_shared(a));
-    uid = 1001;
+    client.uid = 1001;
     cr_assert_neq(a, load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0), "another user's");
-    uid = 1000;
+    client.uid = 1000;
     cr_assert_eq(a, load("plain.cubin", WIRE_IMAGE_KIND_CUBIN, 0));
 }
 
@@ -180,7 +196,7 @@ Test(library, of_its_own, .init = setup)
     cuda_library_close(&device, shared);
     cr_assert_eq(unloads, 0, "a launch that waits keeps it");
     cuda_library_close(&device, shared);
-    cr_assert_eq(unloads, 1);
+    wait_for_unloads(1);
     cuda_library_close(&device, m[0].library);
-    cr_assert_eq(unloads, 2);
+    wait_for_unloads(2);
 }

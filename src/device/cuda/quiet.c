@@ -1,0 +1,44 @@
+#include "device/cuda/quiet.h"
+
+#include <time.h>
+
+#define NAP_NS     GM_NS_PER_MS
+#define NAP_MAX_NS (10 * GM_NS_PER_MS)
+
+/* dev->lock held. */
+static bool stands(const struct dev_queue *q, uint64_t now)
+{
+    return q->seen < q->marked && q->since && now > q->since && now - q->since > CUDA_QUIET_NS + q->grace;
+}
+
+bool cuda_is_quiet(struct dev *d, uint32_t gpus)
+{
+    bool quiet = true;
+    pthread_mutex_lock(&d->lock);
+    uint64_t now = gm_now_ns();
+    gm_list_for_each (q, &d->active, struct dev_queue, active)
+        if ((gpus >> q->gpu->index & 1) && stands(q, now)) {
+            quiet = false;
+            break;
+        }
+    pthread_mutex_unlock(&d->lock);
+    return quiet;
+}
+
+bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t deadline)
+{
+    struct timespec nap = { .tv_nsec = (long)NAP_NS };
+    while (!cuda_is_quiet(d, gpus)) {
+        if (atomic_load_explicit(&d->dead, memory_order_relaxed) || gm_now_ns() >= deadline ||
+            (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire)))
+            return false;
+        nanosleep(&nap, NULL);
+        nap.tv_nsec = GM_MIN(2 * nap.tv_nsec, (long)NAP_MAX_NS);
+    }
+    return true;
+}
+
+bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus)
+{
+    return cuda_quiet_wait_until(c->dev, c, gpus, UINT64_MAX);
+}

@@ -1,0 +1,47 @@
+/*
+ * Calls of the driver that wait until nothing runs in the GPU's context: the first look for a kernel or a variable (which loads it), PTX that is
+ * loaded, what unloads a library, unpins memory, destroys an array, makes a green context, makes stacks larger. Most of them keep a lock of the context
+ * meanwhile, without which nobody launches anything; and the context is everybody's. docs/adr/0013-calls-that-wait.md has the list.
+ *
+ * That such a call waits for another client's kernel cannot be helped. But only its own client should, so the waiting is done here, before the
+ * call, without a lock: until no stream on the GPU has been at the same operation for CUDA_QUIET_NS. What runs then is likely to end soon.
+ *
+ * How long streams have been where they are the watch notes, by the completion words. These are for clients to write: one that lies can
+ * hold up others' loads, as it could with a kernel; or hide that its kernel takes long, and then a load of somebody's is everybody's wait,
+ * for as long as that kernel runs.
+ */
+#ifndef GMUX_DEVICE_CUDA_QUIET_H
+#define GMUX_DEVICE_CUDA_QUIET_H
+
+#include "base/clock.h"
+#include "device/cuda/state.h"
+
+#define CUDA_QUIET_NS (20 * GM_NS_PER_MS)
+/* There is one completion for many operations (queue.c): where each of the last ones was short, so is what comes before the next one. */
+#define CUDA_QUIET_GRACE_NS (500 * GM_NS_PER_MS)
+/* What is to be destroyed, and nobody's, goes after this time whatever runs. */
+#define CUDA_QUIET_GONE_NS (60 * GM_NS_PER_S)
+/* Whom the server waits for: it gives up an executor later than this. */
+#define CUDA_QUIET_ORDER_NS (300 * GM_NS_PER_S)
+
+#define CUDA_GPU_BIT(gpu) (1u << (gpu)->index)
+
+/* The watch, with dev->lock: the queue is active, and so many operations more are done (0: none). */
+static inline void cuda_quiet_note(struct dev_queue *q, uint64_t now, uint64_t done)
+{
+    if (GM_LIKELY(done == 0 && q->since))
+        return;
+    uint64_t took = q->since ? now - q->since : 0;
+    bool brief = done && took / done < CUDA_QUIET_NS;
+    q->grace = brief ? GM_MIN(2 * took, CUDA_QUIET_GRACE_NS) : 0;
+    q->since = now;
+}
+
+/* `gpus`: a bit for each. Any thread, no lock held, as the following. */
+bool cuda_is_quiet(struct dev *d, uint32_t gpus);
+/* Waits until they are quiet. False: the client is about to be stopped, and whatever it wanted need not be done. */
+GM_MUST_CHECK bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus);
+/* The same until `deadline` (gm_now_ns); `c` is NULL if it is nobody's. */
+bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t deadline);
+
+#endif
