@@ -7,7 +7,7 @@
  * later, in order within its queue. Completion is visible to the client in shared memory (struct
  * tp_stream_slot.completed); nobody calls back per operation.
  *
- * Threads. Device functions and client_create: the executor's main thread. Queue functions of one client: that client's thread only.
+ * Threads. Device functions: the executor's main thread. Queue functions of one client: that client's thread only.
  * All others: the main thread or a worker, also beside each other and beside the client's thread; what is called of one client at
  * the same time is limited to:
  * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop;

@@ -161,51 +161,55 @@ void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVI
         memcpy(out, encoded->data, GM_MIN((size_t)encoded->size, DEV_DEVICES * sizeof(*out)));
 }
 
-int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
-                      struct exe_client **out)
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct exe_client **out)
 {
     struct exe_client *c = calloc(1, sizeof(*c));
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
-    *c = (struct exe_client) { .engine = e, .id = m->client, .pid = m->pid, .resumed = m->resumed != 0 };
-    gm_list_init(&c->link);
+    *c = (struct exe_client) {
+        .engine = e, .id = m->client, .pid = m->pid, .devices = 1, .areas = { -1, -1 }, .resumed = m->resumed != 0
+    };
     for (unsigned i = 0; i < EXE_MODULE_BUCKETS; i++)
         gm_list_init(&c->modules[i]);
     pthread_mutex_init(&c->modules_lock, NULL);
     gm_list_init(&c->orders);
     c->host_area = m->window_base + m->window_size / 2;
-
-    int result = GM_CUDA_INVALID_VALUE;
-    c->areas[0] = tp_packet_take_fd(p, 1);
-    c->areas[1] = tp_packet_take_fd(p, 2);
-    if (tp_session_attach(&c->session, p->fds[0], m->session_size) == 0) {
-        struct dev_client_config config = {
-            .id = m->client,
-            .uid = m->uid,
-            .window_base = m->window_base,
-            .window_size = m->window_size,
-            .device_fd = c->areas[0],
-            .host_fd = c->areas[1],
-            .share_pct = m->share_pct,
-            .priority = m->priority,
-            .session = &c->session,
-            .leaving = &c->leaving,
-        };
-        exe_multiprocessors(&m->multiprocessors, config.multiprocessors);
-        result = e->ops->client_create(e->dev, &config, &c->dev);
-    }
-    if (result != 0) {
-        c->dev = NULL;
-        exe_client_destroy(c);
-        return result;
-    }
-    c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
-    atomic_store_explicit(&c->devices, 1, memory_order_release);
-    tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
     pthread_mutex_lock(&e->clients_lock);
     gm_list_append(&e->clients, &c->link);
     pthread_mutex_unlock(&e->clients_lock);
     *out = c;
+    return 0;
+}
+
+int exe_client_open(struct exe_client *c, const struct wire_engine_client_add *m, int *fds)
+{
+    struct exe_engine *e = c->engine;
+    struct dev_client *dev = NULL;
+    if (tp_session_attach(&c->session, fds[0], m->session_size) < 0)
+        return GM_CUDA_INVALID_VALUE;
+    c->areas[0] = gm_take_fd(&fds[1]);
+    c->areas[1] = gm_take_fd(&fds[2]);
+    struct dev_client_config config = {
+        .id = m->client,
+        .uid = m->uid,
+        .window_base = m->window_base,
+        .window_size = m->window_size,
+        .device_fd = c->areas[0],
+        .host_fd = c->areas[1],
+        .share_pct = m->share_pct,
+        .priority = m->priority,
+        .session = &c->session,
+        .leaving = &c->leaving,
+    };
+    exe_multiprocessors(&m->multiprocessors, config.multiprocessors);
+    int result = e->ops->client_create(e->dev, &config, &dev);
+    if (result != 0)
+        return result;
+    c->calls = atomic_load_explicit(&c->session.control->replied.value, memory_order_relaxed);
+    tp_ring_init_consumer(&c->ring, &c->session.control->ring, c->session.ring_data, c->session.ring_size);
+    pthread_mutex_lock(&e->clients_lock); /* faults are looked up by it */
+    c->dev = dev;
+    pthread_mutex_unlock(&e->clients_lock);
     return 0;
 }
 

@@ -39,25 +39,26 @@ static int send_done(struct exe_engine *e, uint64_t serial, int result)
     return tp_send(e->server, &enc, NULL, 0);
 }
 
-static int on_client_add(struct exe_engine *e, struct tp_packet *p)
-{
-    struct wire_engine_client_add m;
-    struct exe_client *c = NULL;
-    wire_get_engine_client_add(&p->body, &m);
-    int result = find_client(e, m.client) ? GM_CUDA_INVALID_VALUE : exe_client_create(e, &m, p, &c);
-    /* Under a second executor the ring is left alone until modules and memory are back; engine_client_set comes
-     * last. */
-    if (result == 0 && !m.resumed) {
-        result = exe_client_start(c);
-        if (result != 0)
-            exe_client_destroy(c);
-    }
-    return send_done(e, p->header.serial, result);
-}
-
 /* --- orders of a client; the main thread, or a worker ---------------------------------------------------------------- */
 
 /* CUresult each; what has been removed meanwhile is an invalid handle. */
+
+static int do_add(struct exe_order *o)
+{
+    struct wire_engine_client_add m;
+    wire_get_engine_client_add(&o->body, &m);
+    if (!o->client)
+        return GM_CUDA_INVALID_HANDLE;
+    int result = exe_client_open(o->client, &m, o->fds);
+    /* Under a second executor the ring is left alone until modules and memory are back; engine_client_set comes
+     * last. */
+    if (result != 0 || m.resumed)
+        return result;
+    result = exe_client_start(o->client);
+    if (result != 0)
+        exe_client_end(o->client);
+    return result;
+}
 
 static int do_set(struct exe_engine *e, struct exe_order *o)
 {
@@ -227,6 +228,8 @@ static int carry_out(struct exe_engine *e, struct exe_order *o)
         if (o->client)
             exe_client_stop(o->client);
         return 0;
+    case WIRE_ENGINE_CLIENT_ADD:
+        return do_add(o);
     case WIRE_ENGINE_CLIENT_SET:
         return do_set(e, o);
     case WIRE_ENGINE_CLIENT_DEVICE:
@@ -297,6 +300,16 @@ static int on_order(struct exe_engine *e, struct tp_packet *p)
     int r = exe_order_take(e, &o);
     p->fds_count = o.fds_count;
     return r;
+}
+
+static int on_client_add(struct exe_engine *e, struct tp_packet *p)
+{
+    struct wire_dec body = p->body;
+    struct wire_engine_client_add m;
+    struct exe_client *c;
+    wire_get_engine_client_add(&body, &m);
+    int result = find_client(e, m.client) ? GM_CUDA_INVALID_VALUE : exe_client_create(e, &m, &c);
+    return result == 0 ? on_order(e, p) : send_done(e, p->header.serial, result);
 }
 
 /* 0 or -errno. */

@@ -45,7 +45,7 @@ struct exe_client {
     uint32_t pid;
     struct tp_session session;
     struct dev_client *dev;   /* goes under engine->clients_lock */
-    _Atomic uint32_t devices; /* bit for each that it uses; an order sets them */
+    _Atomic uint32_t devices; /* bit for each that it uses; an order sets them, but for the first */
     int areas[2];             /* memfds that the device maps from */
     uint64_t host_area;       /* address of the second */
     bool resumed;             /* lived under an earlier executor */
@@ -53,13 +53,13 @@ struct exe_client {
     /* The main thread only: order.c. */
     struct gm_list orders; /* that wait or are worked at, oldest first */
     unsigned beside;       /* of those, with workers */
-    bool started;          /* its ring is read, or was */
     bool stopping;         /* it has failed, and the order is given */
 
     /* One order at a time: those that have to do with it touch the same. */
     pthread_t thread;
     bool has_thread;
-    bool stopped; /* its work is off the device */
+    _Atomic bool started; /* its ring is read, or was */
+    bool stopped;         /* its work is off the device */
 
     _Atomic bool stop;    /* order to the thread */
     _Atomic bool failed;  /* set once, by whoever found out */
@@ -126,9 +126,11 @@ void exe_jobs_init(struct exe_jobs *j);
 
 /* The multiprocessors of each device, as the server says it. */
 void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES]);
-/* Maps the session and makes the client on the device, with the packet's descriptors. Main thread. CUresult. */
-int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct tp_packet *p,
-                      struct exe_client **out);
+/* A client of that number, to be opened. Main thread. CUresult. */
+int exe_client_create(struct exe_engine *e, const struct wire_engine_client_add *m, struct exe_client **out);
+/* Maps the session and makes the client on the device, with the message's descriptors, of which it takes those that it keeps. If that
+ * fails there is nothing of it but the number. CUresult. */
+int exe_client_open(struct exe_client *c, const struct wire_engine_client_add *m, int *fds);
 /* Starts reading the ring. CUresult. */
 int exe_client_start(struct exe_client *c);
 /* Ends the thread and takes the client's work off the device; its waiters return. It waits for as long as the device is answering the

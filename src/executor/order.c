@@ -95,6 +95,7 @@ static void plan_memory(struct exe_order *o, struct wire_dec *body)
     default:
         wire_get_engine_unmap(body, &u);
         touch_memory(o, u.address, u.size);
+        o->beside |= u.address >= o->client->host_area; /* to unpin may have to wait for GPUs */
         break;
     }
 }
@@ -110,6 +111,10 @@ static void plan(struct exe_order *o)
         o->touches = THREAD | MEMORY | DEVICES | ARRAYS;
         o->beside = true;
         break;
+    case WIRE_ENGINE_CLIENT_ADD:
+        touch_all(o);
+        o->beside = true;
+        break;
     case WIRE_ENGINE_CLIENT_REMOVE:
         touch_all(o);
         o->beside = true;
@@ -117,10 +122,11 @@ static void plan(struct exe_order *o)
         atomic_store_explicit(&o->client->leaving, true, memory_order_release);
         break;
     case WIRE_ENGINE_CLIENT_SET:
-        if (o->client->started)
+        if (o->client->started || !o->client->resumed)
             o->touches = THREAD | DEVICES;
         else /* under a second executor: its work goes on when all is as it was */
             touch_all(o);
+        o->beside = true; /* a share may have to wait for the GPU */
         break;
     case WIRE_ENGINE_CLIENT_DEVICE:
         wire_get_engine_client_device(&body, &d);
@@ -363,7 +369,7 @@ static int forget(struct exe_engine *e, struct exe_client *c)
 static int take_back(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_client *c = o->client;
-    bool removed = o->type == WIRE_ENGINE_CLIENT_REMOVE;
+    bool removed = o->type == WIRE_ENGINE_CLIENT_REMOVE || (o->type == WIRE_ENGINE_CLIENT_ADD && o->result != 0);
     o->working = false;
     c->beside--;
     if (o->again)

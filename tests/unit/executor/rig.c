@@ -70,7 +70,6 @@ static uint32_t backlog(struct dev_client *c)
 
 void rig_open(struct rig *r)
 {
-    static struct tp_packet packet;
     const struct wire_engine_client_add m = { .client = 1, .pid = 1, .session_size = TP_SESSION_SIZE };
     int ends[2], session = tp_session_create();
     memset(r, 0, sizeof(*r));
@@ -93,12 +92,11 @@ void rig_open(struct rig *r)
     pthread_mutex_init(&r->engine.clients_lock, NULL);
     gm_list_init(&r->engine.clients);
     cr_assert_eq(tp_session_attach(&r->session, session, TP_SESSION_SIZE), 0);
-    packet.fds_count = 3;
-    packet.fds[0] = session;
-    packet.fds[1] = tp_memfd_create("device", 4096);
-    packet.fds[2] = tp_memfd_create("host", 4096);
-    cr_assert_eq(exe_client_create(&r->engine, &m, &packet, &r->client), 0);
-    tp_packet_finish(&packet);
+    int fds[] = { session, tp_memfd_create("device", 4096), tp_memfd_create("host", 4096) };
+    cr_assert_eq(exe_client_create(&r->engine, &m, &r->client), 0);
+    cr_assert_eq(exe_client_open(r->client, &m, fds), 0);
+    cr_assert_eq(fds[1] & fds[2], -1, "they are the client's");
+    close(session);
     tp_ring_init_producer(&r->ring, &r->session.control->ring, r->session.ring_data, r->session.ring_size);
 }
 
