@@ -2,7 +2,7 @@
  * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has charged the client with.
  * The client knows them by numbers from 1 on. A mipmapped array is one object; its levels are named with it.
  *
- * An array that the client destroys goes at once if nothing of the client runs and no texture uses it; otherwise it can
+ * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel of another one (quiet.h), and no texture uses it; otherwise it can
  * no longer be named, stays charged, and goes with a later call. To wait is the client's part: a thread that waited here
  * for an endless kernel would keep the executor from letting go of it.
  *
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "device/cuda/op.h"
+#include "device/cuda/quiet.h"
 
 #define ARRAYS_MAX 16384u
 
@@ -133,10 +134,22 @@ static void reap(struct dev_client *c)
     if (!c->arrays_dying || !is_idle(c))
         return;
     for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].dying && !c->arrays[i].users) {
+        if (c->arrays[i].dying && !c->arrays[i].users && cuda_is_quiet(c->dev, CUDA_GPU_BIT(c->arrays[i].gpu))) {
             destroy(c, &c->arrays[i]);
             c->arrays_dying--;
         }
+}
+
+/* There may be room once those have gone that wait for another client's kernel. */
+static bool find_bytes(struct dev_client *c, uint64_t bytes)
+{
+    if (take_bytes(c, c->asked, bytes))
+        return true;
+    if (!c->arrays_dying || !is_idle(c) || !cuda_quiet_wait(c, CUDA_GPU_BIT(c->asked)))
+        return false;
+    reap(c);
+    cuda_enter(c->asked);
+    return take_bytes(c, c->asked, bytes);
 }
 
 static void answer(const struct dev_client *c, uint32_t number, struct wire_enc *reply)
@@ -159,7 +172,7 @@ int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_e
     cuda_enter(c->asked);
     struct cuda_array *a = place(c, &number);
     uint64_t bytes = dev_array_bytes(&shape);
-    if (!a || !take_bytes(c, c->asked, bytes))
+    if (!a || !find_bytes(c, bytes))
         return GM_CUDA_OUT_OF_MEMORY;
     *a = (struct cuda_array) { .exists = true, .gpu = c->asked, .shape = shape, .bytes = bytes };
     CUresult r = make(&c->dev->api, a);

@@ -13,6 +13,7 @@
 #include "device/cuda/array.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
+#include "device/cuda/quiet.h"
 
 /* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
  * server's patience with an executor that does not answer. */
@@ -156,7 +157,7 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
             continue;
         cuda_enter(g);
         CUresult r = cuda_place_set(c, g, multiprocessors[i], priority);
-        if (r != CUDA_SUCCESS)
+        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) /* it is going */
             gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[i],
                      (int)r);
     }
@@ -327,6 +328,19 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
     return (int)r;
 }
 
+/* What is left of a client that is going goes when nobody is held up by that, or else when it has been waited for long enough. */
+static void wait_to_end(struct dev_client *c, uint64_t since)
+{
+    (void)cuda_quiet_wait_until(c->dev, NULL, UINT32_MAX, since + CUDA_QUIET_GONE_NS);
+}
+
+/* Pinned memory is mapped in all contexts. */
+static void wait_to_unpin(struct dev_client *c)
+{
+    if (!cuda_quiet_wait(c, UINT32_MAX))
+        wait_to_end(c, gm_now_ns());
+}
+
 static void range_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
@@ -347,6 +361,8 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
     cuda_enter(&c->dev->gpus[0]);
     struct cuda_range *r = find_range(c, address, size);
+    if (r && r->host)
+        wait_to_unpin(c);
     if (r)
         range_unmap(c, r);
 }
@@ -389,6 +405,7 @@ void cuda_client_destroy(struct dev_client *c)
     if (!c)
         return;
     const struct cuda_driver *api = &c->dev->api;
+    const uint64_t gone = gm_now_ns();
     cuda_enter(&c->dev->gpus[0]);
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
@@ -396,10 +413,15 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
+    wait_to_end(c, gone);
     cuda_arrays_finish(c);
     cuda_link_finish(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link) {
+        if (r->host)
+            wait_to_end(c, gone);
         range_unmap(c, r);
+    }
+    wait_to_end(c, gone);
     if (c->registered)
         (void)api->cuMemHostUnregister(c->session->streams);
     if (c->reserved)
@@ -408,6 +430,7 @@ void cuda_client_destroy(struct dev_client *c)
         munmap(pointer(c->base + c->half), c->half);
     cuda_owners_finish(c);
     cuda_output_leave(c);
+    wait_to_end(c, gone);
     cuda_words_finish(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->memory_lock);

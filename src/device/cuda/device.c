@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/output.h"
+#include "device/cuda/quiet.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -197,6 +198,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     d->events = *events;
+    d->patience_ns = CUDA_QUIET_NS;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
     gm_list_init(&d->libraries);

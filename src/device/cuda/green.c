@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/inflight.h"
+#include "device/cuda/quiet.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -158,7 +159,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     if (multiprocessors) {
         uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
         take_groups(p, GM_MAX(wanted, 1u));
-        r = join_groups(p);
+        r = cuda_quiet_wait(c, CUDA_GPU_BIT(g)) ? join_groups(p) : CUDA_ERROR_NOT_READY;
     }
     if (r != CUDA_SUCCESS) {
         give_groups(p);

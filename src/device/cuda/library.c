@@ -72,7 +72,7 @@ static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *
         *out = NULL; /* nothing to unload */
     if (r != CUDA_SUCCESS || kind != WIRE_IMAGE_KIND_PTX)
         return r;
-    if (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), gm_now_ns() + CUDA_QUIET_ORDER_NS))
+    if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
         r = CUDA_ERROR_NOT_READY;
     if (r == CUDA_SUCCESS)
         r = d->api.cuLibraryGetModule(&loaded, *out);

@@ -6,7 +6,7 @@
  * bounds. And how much of that memory is left.
  */
 #include "base/log.h"
-#include "device/cuda/state.h"
+#include "device/cuda/quiet.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -51,6 +51,8 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
         if (w.value > limits[i].most)
             return GM_CUDA_OUT_OF_MEMORY;
         CUresult r = api->cuCtxGetLimit(&now, limits[i].limit);
+        if (r == CUDA_SUCCESS && w.value > now && !cuda_quiet_wait(c, CUDA_GPU_BIT(c->asked)))
+            r = CUDA_ERROR_NOT_READY;
         if (r == CUDA_SUCCESS && w.value > now)
             r = api->cuCtxSetLimit(limits[i].limit, w.value);
         /* Too late because another program has printed: some text may be lost, and that is all. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cuda/state.h"
+#include "device/cuda/quiet.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */
@@ -168,10 +168,25 @@ void cuda_part_forget(struct dev_queue *q)
     q->part_of = 0;
 }
 
+/* To make a part may have to (quiet.h). Others are to see meanwhile what the client has running. */
+static void wait_to_make(struct dev_client *c, const struct cuda_place *whole, uint32_t number)
+{
+    unsigned count;
+    pthread_mutex_lock(&c->places_lock);
+    bool made = !number || find(c, whole, number, &count);
+    pthread_mutex_unlock(&c->places_lock);
+    if (made)
+        return;
+    while (!gm_list_empty(&c->dirty))
+        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+    (void)!cuda_quiet_wait(c, CUDA_GPU_BIT(whole->gpu)); /* of one that is to be stopped nothing is seen any more */
+}
+
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
 {
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
+        wait_to_make(c, whole, q->wanted);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
@@ -194,6 +209,8 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     struct cuda_place *whole = atomic_load_explicit(&c->seats[c->asked->index].place, memory_order_acquire);
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
+    wait_to_make(c, whole, how.of);
+    cuda_enter(c->asked);
     pthread_mutex_lock(&c->places_lock);
     const struct cuda_place *p = obtain(c, whole, how.of);
     CUresult r = p ? split(p, &how, &s) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;

@@ -8,7 +8,8 @@
 /* dev->lock held. */
 static bool stands(const struct dev_queue *q, uint64_t now)
 {
-    return q->seen < q->marked && q->since && now > q->since && now - q->since > CUDA_QUIET_NS + q->grace;
+    uint64_t patience = q->gpu->dev->patience_ns + q->grace;
+    return q->seen < q->marked && q->since && now > q->since && now - q->since > patience;
 }
 
 bool cuda_is_quiet(struct dev *d, uint32_t gpus)

@@ -19,10 +19,8 @@
 #define CUDA_QUIET_NS (20 * GM_NS_PER_MS)
 /* There is one completion for many operations (queue.c): where each of the last ones was short, so is what comes before the next one. */
 #define CUDA_QUIET_GRACE_NS (500 * GM_NS_PER_MS)
-/* What is to be destroyed, and nobody's, goes after this time whatever runs. */
+/* What is to be destroyed, and nobody's, goes after this time whatever runs: the server's patience with the end of a client is longer. */
 #define CUDA_QUIET_GONE_NS (60 * GM_NS_PER_S)
-/* Whom the server waits for: it gives up an executor later than this. */
-#define CUDA_QUIET_ORDER_NS (300 * GM_NS_PER_S)
 
 #define CUDA_GPU_BIT(gpu) (1u << (gpu)->index)
 

@@ -103,6 +103,7 @@ struct dev {
     bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
+    uint64_t patience_ns;      /* quiet.h; constant */
 };
 
 /* A range of a client's window that is mapped. */

@@ -1,0 +1,125 @@
+/* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include "device/cuda/quiet.h"
+#include "fake.h"
+
+TestSuite(quiet, .timeout = 20);
+
+static struct dev *d;
+static struct dev_client *one, *two, *three;
+static struct dev_queue *runs_on, *short_ones;
+static _Atomic bool leaving, over;
+
+static struct dev_queue *queue(struct dev_client *c)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
+    cuda_stream_place(q);
+    return q;
+}
+
+/* The kernel of one client runs on; another one wants something; the third launches. */
+static void begin(void)
+{
+    d = fake_device();
+    one = fake_client(d, FAKE_SMS, 0);
+    two = fake_client(d, FAKE_SMS, 0);
+    three = fake_client(d, FAKE_SMS, 0);
+    gm_list_init(&two->ranges);
+    two->leaving = &leaving;
+    runs_on = queue(one);
+    short_ones = queue(three);
+    fake_hold(runs_on->stream, true);
+    fake_launch(runs_on, 1, 1);
+    cuda_flush(one);
+    cr_assert(cuda_is_quiet(d, 1), "it has only begun");
+    d->patience_ns = 0;
+    while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
+        sched_yield();
+    cr_assert(cuda_is_quiet(d, 2), "there is nothing on another GPU");
+}
+
+static void launches_go_on(void)
+{
+    for (uint64_t seq = 1; seq <= 200; seq++) {
+        fake_launch(short_ones, seq, 2);
+        cuda_flush(three);
+        while (atomic_load(&short_ones->slot->completed.value) < seq)
+            sched_yield();
+    }
+}
+
+static void end(void)
+{
+    fake_client_end(one);
+    fake_client_end(two);
+    fake_client_end(three);
+}
+
+static void *unpin(void *arg)
+{
+    const struct cuda_range *r = arg;
+    cuda_memory_unmap(two, r->address, r->size);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+Test(quiet, whoever_unpins_memory_waits, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct cuda_range *r = calloc(1, sizeof(*r)), like;
+    *r = (struct cuda_range) { .address = (uint64_t)(uintptr_t)memory, .size = 4096, .host = true };
+    like = *r;
+    gm_list_append(&two->ranges, &r->link);
+    cr_assert_eq(pthread_create(&thread, NULL, unpin, &like), 0);
+    launches_go_on();
+    cr_assert_not(atomic_load(&over));
+    cr_assert_eq(pthread_mutex_trylock(&two->memory_lock), 0, "its own copies go on");
+    pthread_mutex_unlock(&two->memory_lock);
+    fake_hold(runs_on->stream, false);
+    pthread_join(thread, NULL);
+    cr_assert(gm_list_empty(&two->ranges));
+}
+
+static void *limit(void *arg)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    cuda_client_set_share(two, 30, multiprocessors, 0);
+    return NULL;
+}
+
+Test(quiet, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, limit, NULL), 0);
+    launches_go_on();
+    cr_assert_eq(fake_greens(), 0);
+    fake_hold(runs_on->stream, false);
+    pthread_join(thread, NULL);
+    cr_assert_eq(fake_greens(), 1);
+}
+
+Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, limit, NULL), 0);
+    atomic_store(&leaving, true);
+    pthread_join(thread, NULL);
+    cr_assert_eq(fake_greens(), 0);
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < d->gpus[0].groups.count; i++)
+        used += d->gpus[0].groups.use[i];
+    cr_assert_eq(used, 0, "it has given back what it was to have");
+    fake_hold(runs_on->stream, false);
+}
+
+Test(quiet, what_is_nobodys_goes_after_a_while, .init = begin, .fini = end)
+{
+    cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns()));
+    fake_hold(runs_on->stream, false);
+    cr_assert(cuda_quiet_wait_until(d, NULL, 1, UINT64_MAX));
+}
