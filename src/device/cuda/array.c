@@ -103,10 +103,12 @@ static void destroy(struct dev_client *c, struct cuda_array *a)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     cuda_enter(a->gpu);
+    cuda_wait_begin(c->dev, CUDA_GPU_BIT(a->gpu));
     if (a->mipmap)
         (void)c->dev->api.cuMipmappedArrayDestroy(a->mipmap);
     if (a->array)
         (void)c->dev->api.cuArrayDestroy(a->array);
+    cuda_wait_end(c->dev, CUDA_GPU_BIT(a->gpu));
     free(a->levels);
     give_bytes(c, a->gpu, a->bytes);
     memset(a, 0, sizeof(*a));

@@ -341,13 +341,20 @@ static void wait_to_unpin(struct dev_client *c)
         wait_to_end(c, gm_now_ns());
 }
 
+static void unpin(struct dev_client *c, void *memory)
+{
+    cuda_wait_begin(c->dev, UINT32_MAX);
+    (void)c->dev->api.cuMemHostUnregister(memory);
+    cuda_wait_end(c->dev, UINT32_MAX);
+}
+
 static void range_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
     cuda_owner_remove(c, r->address);
     if (r->host) {
-        (void)c->dev->api.cuMemHostUnregister(pointer(r->address));
+        unpin(c, pointer(r->address));
         (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
                    -1, 0);
     } else {
@@ -423,7 +430,7 @@ void cuda_client_destroy(struct dev_client *c)
     }
     wait_to_end(c, gone);
     if (c->registered)
-        (void)api->cuMemHostUnregister(c->session->streams);
+        unpin(c, c->session->streams);
     if (c->reserved)
         (void)api->cuMemAddressFree(c->base, c->half);
     if (c->host_reserved)

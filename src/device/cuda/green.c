@@ -114,8 +114,10 @@ CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsi
     for (unsigned i = 0; i < count; i++)
         wanted += chosen[i].sm.smCount;
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
+    cuda_wait_begin(d, CUDA_GPU_BIT(p->gpu));
     if (r == CUDA_SUCCESS)
         r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
+    cuda_wait_end(d, CUDA_GPU_BIT(p->gpu));
     if (r == CUDA_SUCCESS && (r = d->api.cuCtxFromGreenCtx(&p->context, p->green)) != CUDA_SUCCESS)
         (void)d->api.cuGreenCtxDestroy(p->green);
     if (r != CUDA_SUCCESS) {

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "device/cuda/chain.h"
+#include "device/cuda/quiet.h"
 
 #define PROOF_EVERY 64u
 #define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* whoever was at the limit goes on below this */
@@ -42,7 +43,9 @@ void cuda_words_finish(struct dev_client *c)
 {
     if (!c->words)
         return;
+    cuda_wait_begin(c->dev, UINT32_MAX);
     (void)c->dev->api.cuMemHostUnregister(c->words);
+    cuda_wait_end(c->dev, UINT32_MAX);
     munmap(c->words, WORDS_BYTES);
     c->words = NULL;
 }

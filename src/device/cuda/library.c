@@ -17,8 +17,10 @@
 
 static void library_destroy(struct dev *d, struct cuda_library *l)
 {
+    cuda_wait_begin(d, l->gpus);
     if (l->handle)
         (void)d->api.cuLibraryUnload(l->handle);
+    cuda_wait_end(d, l->gpus);
     if (l->bytes)
         munmap((void *)(uintptr_t)l->bytes, l->size);
     free(l->loaded);
@@ -59,6 +61,15 @@ static void retire(struct dev *d, struct cuda_library *l)
 
 /* --- one library -------------------------------------------------------------------------------------------------- */
 
+static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
+{
+    CUmodule loaded;
+    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
+    CUresult r = g->dev->api.cuLibraryGetModule(&loaded, l);
+    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+    return r;
+}
+
 /* PTX is compiled now, so that the program hears of its errors from the load. */
 static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *data, uint32_t kind, char *errors,
                           CUlibrary *out)
@@ -66,7 +77,6 @@ static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *
     struct dev *d = g->dev;
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
-    CUmodule loaded;
     CUresult r = d->api.cuLibraryLoadData(out, data, options, values, 2, NULL, NULL, 0);
     if (r != CUDA_SUCCESS)
         *out = NULL; /* nothing to unload */
@@ -75,7 +85,7 @@ static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *
     if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
         r = CUDA_ERROR_NOT_READY;
     if (r == CUDA_SUCCESS)
-        r = d->api.cuLibraryGetModule(&loaded, *out);
+        r = get_module(g, *out);
     return r;
 }
 
@@ -278,7 +288,9 @@ CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct 
         return CUDA_SUCCESS;
     if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
         return CUDA_ERROR_NOT_READY;
+    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuKernelGetFunction(out, k);
+    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
     if (r == CUDA_SUCCESS)
         keep_loaded(l, g, k, *out);
     return r;
@@ -291,7 +303,9 @@ CUresult cuda_library_variable(struct dev_client *c, struct cuda_gpu *g, struct 
     bool loaded = find_loaded(l, g, NULL, &none);
     if (!loaded && !cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
         return CUDA_ERROR_NOT_READY;
+    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuLibraryGetGlobal(address, size, l->handle, name);
+    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
     if (r == CUDA_SUCCESS && !loaded)
         keep_loaded(l, g, NULL, NULL);
     return r;

@@ -39,6 +39,14 @@ void cuda_limits_open(struct cuda_gpu *g)
         gm_warn(&topic, "the heap of device malloc stays as it is: error %d", (int)r);
 }
 
+static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
+{
+    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
+    CUresult r = g->dev->api.cuCtxSetLimit(limit, value);
+    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+    return r;
+}
+
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     const struct cuda_driver *api = &c->dev->api;
@@ -54,7 +62,7 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
         if (r == CUDA_SUCCESS && w.value > now && !cuda_quiet_wait(c, CUDA_GPU_BIT(c->asked)))
             r = CUDA_ERROR_NOT_READY;
         if (r == CUDA_SUCCESS && w.value > now)
-            r = api->cuCtxSetLimit(limits[i].limit, w.value);
+            r = set(c->asked, limits[i].limit, w.value);
         /* Too late because another program has printed: some text may be lost, and that is all. */
         bool late = limits[i].limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
         return late ? GM_CUDA_SUCCESS : (int)r;

@@ -43,3 +43,21 @@ bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus)
 {
     return cuda_quiet_wait_until(c->dev, c, gpus, UINT64_MAX);
 }
+
+static void count(struct dev *d, uint32_t gpus, uint32_t more)
+{
+    pthread_mutex_lock(&d->lock);
+    for (uint32_t i = 0; i < DEV_DEVICES; i++)
+        d->gpus[i].waits += gpus >> i & 1 ? more : 0;
+    pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_wait_begin(struct dev *d, uint32_t gpus)
+{
+    count(d, gpus, 1);
+}
+
+void cuda_wait_end(struct dev *d, uint32_t gpus)
+{
+    count(d, gpus, UINT32_MAX); /* one less */
+}

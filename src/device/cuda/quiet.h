@@ -42,4 +42,8 @@ GM_MUST_CHECK bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus);
 /* The same until `deadline` (gm_now_ns); `c` is NULL if it is nobody's. */
 bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t deadline);
 
+/* Around the call: meanwhile the watch asks nothing of the GPUs, or it would wait, too, and nobody would hear of what is done, on whatever GPU. */
+void cuda_wait_begin(struct dev *d, uint32_t gpus);
+void cuda_wait_end(struct dev *d, uint32_t gpus);
+
 #endif

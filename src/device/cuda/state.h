@@ -69,6 +69,7 @@ struct cuda_gpu {
     int priority_least;    /* the device's */
     int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
     CUstream print_stream; /* output.h: always empty */
+    uint32_t waits;        /* dev->lock: calls that may wait for what runs (quiet.h) */
 };
 
 struct dev {

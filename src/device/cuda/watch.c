@@ -76,7 +76,7 @@ static void ask(struct dev *d)
 {
     uint32_t asked = 0;
     gm_list_for_each (q, &d->active, struct dev_queue, active) {
-        if (asked >> q->gpu->index & 1)
+        if ((asked >> q->gpu->index & 1) || q->gpu->waits)
             continue;
         asked |= 1u << q->gpu->index;
         cuda_enter(q->gpu);

@@ -47,7 +47,8 @@ static void launches_go_on(void)
     for (uint64_t seq = 1; seq <= 200; seq++) {
         fake_launch(short_ones, seq, 2);
         cuda_flush(three);
-        while (atomic_load(&short_ones->slot->completed.value) < seq)
+        while (atomic_load(&short_ones->slot->completed.value) < seq ||
+               cuda_unfinished(three)) /* the watch sees it */
             sched_yield();
     }
 }
@@ -122,4 +123,26 @@ Test(quiet, what_is_nobodys_goes_after_a_while, .init = begin, .fini = end)
     cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns()));
     fake_hold(runs_on->stream, false);
     cr_assert(cuda_quiet_wait_until(d, NULL, 1, UINT64_MAX));
+}
+
+static pthread_t tester;
+static _Atomic unsigned by_the_watch;
+
+static void count(CUstream s)
+{
+    by_the_watch += !pthread_equal(pthread_self(), tester);
+}
+
+/* It would wait, too, with the lock that everybody needs to hear of completions. */
+Test(quiet, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini = end)
+{
+    tester = pthread_self();
+    cuda_wait_begin(d, 1);
+    fake_when_asked(count); /* a question that was asked before is answered: the watch had the lock */
+    launches_go_on();
+    cr_assert_eq(by_the_watch, 0);
+    cuda_wait_end(d, 1);
+    while (by_the_watch == 0)
+        sched_yield();
+    fake_hold(runs_on->stream, false);
 }
