@@ -19,6 +19,9 @@
 #define CUDA_QUIET_NS (20 * GM_NS_PER_MS)
 /* There is one completion for many operations (queue.c): where each of the last ones was short, so is what comes before the next one. */
 #define CUDA_QUIET_GRACE_NS (500 * GM_NS_PER_MS)
+/* Where several streams have operations of a tenth of a second each, there is never a moment in which all have only begun: whoever has waited for
+ * long takes what has been going on for less than this part of that. What was there before is never among that. */
+#define CUDA_QUIET_PART 4u
 /* What is to be destroyed, and nobody's, goes after this time whatever runs: the server's patience with the end of a client is longer. */
 #define CUDA_QUIET_GONE_NS (60 * GM_NS_PER_S)
 
