@@ -325,9 +325,22 @@ static struct exe_order *keep(struct exe_engine *e, struct exe_order *o)
     return kept;
 }
 
+void exe_order_stop(struct exe_engine *e, struct exe_client *c)
+{
+    struct exe_order o = { .client = c };
+    if (c->stopping)
+        return;
+    plan(&o);
+    c->stopping = keep(e, &o) != NULL;
+}
+
 int exe_order_take(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_order before = { 0 };
+    /* Its removal waits for a load, and who waits for the work of a client that has failed must not: the stop goes before. */
+    if (o->type == WIRE_ENGINE_CLIENT_REMOVE && o->client &&
+        atomic_load_explicit(&o->client->failed, memory_order_acquire))
+        exe_order_stop(e, o->client);
     plan(o);
     if (o->client)
         gm_list_for_each (other, &o->client->orders, struct exe_order, link)
@@ -341,15 +354,6 @@ int exe_order_take(struct exe_engine *e, struct exe_order *o)
     if (!o)
         return -ENOMEM;
     return waits ? announce(e, o, false) : begin(e, o);
-}
-
-void exe_order_stop(struct exe_engine *e, struct exe_client *c)
-{
-    struct exe_order o = { .client = c };
-    if (c->stopping)
-        return;
-    plan(&o);
-    c->stopping = keep(e, &o) != NULL;
 }
 
 /* It is gone; what is left to do for it is soon done. */
