@@ -235,7 +235,7 @@ void raw_expect_descriptors(pid_t pid, unsigned count)
 {
     uint64_t end = gm_now_ns() + 10 * GM_NS_PER_S;
     unsigned now;
-    while ((now = raw_descriptors(pid)) != count)
+    while ((now = raw_descriptors(pid)) > count) /* one may have been on its way out when they were counted */
         if (gm_now_ns() > end) {
             fprintf(stderr, "process %d had %u descriptors and has %u\n", (int)pid, count, now);
             abort();
