@@ -80,7 +80,7 @@ int raw_server_connect_as(struct raw_server *s, uint32_t pid, uint32_t uid);
 uint64_t raw_server_charged(struct raw_server *s);
 pid_t raw_server_executor(struct raw_server *s);
 unsigned raw_descriptors(pid_t pid);
-/* Waits until a process has so many descriptors: some are on their way to being closed. */
+/* Waits until a process has no more descriptors than that: some are on their way to being closed. */
 void raw_expect_descriptors(pid_t pid, unsigned count);
 /* Ended, whether or not anybody has waited for it. */
 bool raw_process_is_gone(pid_t pid);
