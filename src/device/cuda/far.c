@@ -39,6 +39,13 @@ static uint32_t upper_bound(const struct dev_client *c, uint64_t address)
     return low;
 }
 
+/* owners_lock held: what is mapped there, or NULL. */
+static struct cuda_owner *owner_at(const struct dev_client *c, uint64_t address)
+{
+    uint32_t i = upper_bound(c, address);
+    return i && address < c->owners[i - 1].end ? &c->owners[i - 1] : NULL;
+}
+
 int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device)
 {
     int r = GM_CUDA_OUT_OF_MEMORY;
@@ -58,9 +65,9 @@ int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32
 void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus)
 {
     pthread_mutex_lock(&c->owners_lock);
-    uint32_t i = upper_bound(c, address);
-    if (i && c->owners[i - 1].address == address)
-        c->owners[i - 1].reach = gpus;
+    struct cuda_owner *o = owner_at(c, address);
+    if (o && o->address == address)
+        o->reach = gpus;
     pthread_mutex_unlock(&c->owners_lock);
 }
 
@@ -112,9 +119,8 @@ struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_
     if (address - c->base >= c->half)
         return address - c->base < 2 * c->half ? none : owner_outside(c, address, none);
     pthread_mutex_lock(&c->owners_lock);
-    uint32_t i = upper_bound(c, address);
-    const struct cuda_owner *o = i ? &c->owners[i - 1] : NULL;
-    struct cuda_gpu *g = o && address < o->end && o->device != CUDA_HOST ? &c->dev->gpus[o->device] : none;
+    const struct cuda_owner *o = owner_at(c, address);
+    struct cuda_gpu *g = o && o->device != CUDA_HOST ? &c->dev->gpus[o->device] : none;
     pthread_mutex_unlock(&c->owners_lock);
     return g;
 }
@@ -122,9 +128,8 @@ struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_
 bool cuda_reaches(struct dev_client *c, const struct cuda_gpu *g, uint64_t address)
 {
     pthread_mutex_lock(&c->owners_lock);
-    uint32_t i = upper_bound(c, address);
-    const struct cuda_owner *o = i ? &c->owners[i - 1] : NULL;
-    bool reaches = o && address < o->end && (o->reach >> g->index & 1);
+    const struct cuda_owner *o = owner_at(c, address);
+    bool reaches = o && (o->reach >> g->index & 1);
     pthread_mutex_unlock(&c->owners_lock);
     return reaches;
 }
