@@ -152,22 +152,6 @@ void cuda_code_close(struct cuda_code *c)
     *c = (struct cuda_code) { 0 };
 }
 
-static bool cubin_has_variables(const void *bytes, size_t size)
-{
-    struct fb_cubin c;
-    return fb_cubin_open(&c, bytes, size) != 0 || !fb_cubin_is_constant(&c);
-}
-
-static bool cubin_loses_values(const void *bytes, size_t size)
-{
-    struct fb_cubin c;
-    struct fb_move_list list;
-    if (fb_cubin_open(&c, bytes, size) != 0 || fb_move_find(&c, FB_MOVE_GLOBAL, &list) != 0)
-        return true;
-    free(list.at);
-    return list.count != 0;
-}
-
 /* Compilers give names with a dollar sign to what is theirs. */
 static bool ptx_has_variables(const char *text, size_t size)
 {
@@ -191,14 +175,20 @@ static bool ptx_has_variables(const char *text, size_t size)
     return found;
 }
 
-static bool cubin_has_managed(const void *bytes, size_t size)
+static bool cubin_loses_values(const struct fb_cubin *c)
 {
-    struct fb_cubin c;
+    struct fb_move_list list;
+    if (fb_move_find(c, FB_MOVE_GLOBAL, &list) != 0)
+        return true;
+    free(list.at);
+    return list.count != 0;
+}
+
+static bool cubin_has_managed(const struct fb_cubin *c)
+{
     struct fb_variable v;
     uint64_t at = 0;
-    if (fb_cubin_open(&c, bytes, size) != 0)
-        return false;
-    while (fb_cubin_variable(&c, &at, &v) > 0)
+    while (fb_cubin_variable(c, &at, &v) > 0)
         if (v.is_managed)
             return true;
     return false;
@@ -216,20 +206,33 @@ static void look_for_calls(const struct cuda_code *c, struct cuda_image_traits *
     t->asserts |= has_word(c, "__assertfail");
 }
 
+static void look_for_variables_of_text(const struct cuda_code *c, struct cuda_image_traits *t)
+{
+    if (!ptx_has_variables(c->bytes, c->text_size))
+        return;
+    t->keeps_values = t->loses_values = true;
+    t->has_managed |= has_word(c, ".managed");
+}
+
 static void look_for_variables(const struct cuda_code *c, struct cuda_image_traits *t)
 {
-    bool found = c->is_ptx ? ptx_has_variables(c->bytes, c->text_size) : cubin_has_variables(c->bytes, c->size);
-    t->keeps_values |= found;
-    if (!found)
-        return;
-    t->loses_values |= c->is_ptx || cubin_loses_values(c->bytes, c->size);
-    t->has_managed |= c->is_ptx ? has_word(c, ".managed") : cubin_has_managed(c->bytes, c->size);
+    struct fb_cubin cubin;
+    if (fb_cubin_open(&cubin, c->bytes, c->size) != 0) {
+        t->keeps_values = t->loses_values = true;
+    } else if (!fb_cubin_is_constant(&cubin)) {
+        t->keeps_values = true;
+        t->loses_values |= cubin_loses_values(&cubin);
+        t->has_managed |= cubin_has_managed(&cubin);
+    }
 }
 
 static void look_at(const struct cuda_code *c, struct cuda_image_traits *t)
 {
     look_for_calls(c, t);
-    look_for_variables(c, t);
+    if (c->is_ptx)
+        look_for_variables_of_text(c, t);
+    else
+        look_for_variables(c, t);
 }
 
 /* What was linked is the first of a list; its parts are loaded with it. */
