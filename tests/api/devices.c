@@ -1,4 +1,5 @@
 /* Several devices in one program, and in two. Skipped where there is one. */
+#include "nodes.h"
 #include "peer.h"
 
 #include <pthread.h>
@@ -37,13 +38,6 @@ static CUdeviceptr allocate(int device, size_t size, unsigned char value)
     OK(cuMemsetD8(p, value, size));
     OK(cuCtxSynchronize());
     return p;
-}
-
-static uint32_t word_at(CUdeviceptr p)
-{
-    uint32_t word = 0;
-    OK(cuMemcpyDtoH(&word, p, sizeof(word)));
-    return word;
 }
 
 static void each_is_itself(void)
@@ -181,13 +175,13 @@ static void kernels_and_events(void)
     OK(cuStreamWaitEvent(s[1], e[0], 0));
     OK(cuMemcpyPeerAsync(p[1] + 4, contexts[1], p[0], contexts[0], 4, s[1]));
     OK(cuStreamSynchronize(s[1]));
-    EQ(word_at(p[1]), 8);
-    EQ(word_at(p[1] + 4), 7);
+    EQ(read_word(p[1]), 8);
+    EQ(read_word(p[1] + 4), 7);
     /* Neither a stream nor an event serves the other device's. */
     void *params[] = { &p[0], &(uint32_t) { 1 } };
     TRUE(cuLaunchKernel(f[0], 1, 1, 1, 1, 1, 1, 0, s[1], params, NULL) != CUDA_SUCCESS);
     TRUE(cuEventRecord(e[0], s[1]) != CUDA_SUCCESS);
-    EQ(word_at(p[0]), 7);
+    EQ(read_word(p[0]), 7);
     for (int i = 0; i < 2; i++) {
         OK(cuCtxSetCurrent(contexts[i]));
         OK(cuEventDestroy(e[i]));
@@ -225,8 +219,8 @@ static void a_library_is_on_all(void)
         OK(cuCtxSynchronize());
     }
     TRUE(kept[0] != kept[1]); /* a variable of its own on each */
-    EQ(word_at(kept[0]), 15);
-    EQ(word_at(kept[1]), 25);
+    EQ(read_word(kept[0]), 15);
+    EQ(read_word(kept[1]), 25);
     OK(cuLibraryUnload(library));
     leave();
 }
@@ -259,8 +253,8 @@ static void peers(void)
         launch_add(f, p, 9, NULL);
         launch_add(f, later, 8, NULL);
         OK(cuCtxSynchronize());
-        EQ(word_at(p), 9);
-        EQ(word_at(later), 8);
+        EQ(read_word(p), 9);
+        EQ(read_word(later), 8);
         OK(cuModuleUnload(m));
         OK(cuMemFree(later));
     }
@@ -443,7 +437,7 @@ static void a_pool_for_another_program(void)
     EQ(peer_byte(&other, m.pointer + 4095), 6);
     if (tap_computes()) {
         ASK_OK(other, .op = PEER_POKE, .pointer = m.pointer); /* by a kernel of device 0 */
-        EQ(word_at(p), 1);
+        EQ(read_word(p), 1);
     }
     ASK_OK(other, .op = PEER_FREE, .pointer = m.pointer);
     ASK_OK(other, .op = PEER_POOL_END);
@@ -471,14 +465,7 @@ static void a_graph_on_both(void)
         OK(cuModuleLoadData(&m[i], tap_ptx));
         OK(cuModuleGetFunction(&f, m[i], "add_to"));
         void *params[] = { &p[i], &by };
-        const CUDA_KERNEL_NODE_PARAMS k = { .func = f,
-                                            .gridDimX = 1,
-                                            .gridDimY = 1,
-                                            .gridDimZ = 1,
-                                            .blockDimX = 1,
-                                            .blockDimY = 1,
-                                            .blockDimZ = 1,
-                                            .kernelParams = params };
+        const CUDA_KERNEL_NODE_PARAMS k = one_thread(f, params);
         OK(cuGraphAddKernelNode(&nodes[i], graph, nodes, (size_t)i, &k));
     }
     const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -497,9 +484,9 @@ static void a_graph_on_both(void)
         OK(cuGraphLaunch(exec, s));
         OK(cuStreamSynchronize(s));
         OK(cuStreamDestroy(s));
-        EQ(word_at(p[0]), 6 * (i + 1));
-        EQ(word_at(p[1]), 6 * (i + 1));
-        EQ(word_at(p[0] + 4), 6 * (i + 1));
+        EQ(read_word(p[0]), 6 * (i + 1));
+        EQ(read_word(p[1]), 6 * (i + 1));
+        EQ(read_word(p[0] + 4), 6 * (i + 1));
     }
     OK(cuGraphExecDestroy(exec));
     OK(cuGraphDestroy(graph));

@@ -9,9 +9,9 @@ uint32_t read_word(CUdeviceptr p)
     return word;
 }
 
-CUDA_KERNEL_NODE_PARAMS add_to_params(void **params)
+CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction f, void **params)
 {
-    return (CUDA_KERNEL_NODE_PARAMS) { .func = tap_function("add_to"),
+    return (CUDA_KERNEL_NODE_PARAMS) { .func = f,
                                        .gridDimX = 1,
                                        .gridDimY = 1,
                                        .gridDimZ = 1,
@@ -19,6 +19,11 @@ CUDA_KERNEL_NODE_PARAMS add_to_params(void **params)
                                        .blockDimY = 1,
                                        .blockDimZ = 1,
                                        .kernelParams = params };
+}
+
+CUDA_KERNEL_NODE_PARAMS add_to_params(void **params)
+{
+    return one_thread(tap_function("add_to"), params);
 }
 
 CUgraphNode add_kernel(CUgraph g, const CUgraphNode *after, size_t n, CUdeviceptr p, uint32_t by)

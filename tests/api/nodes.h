@@ -11,6 +11,8 @@ extern CUstream stream;
 int nodes_main(const struct tap_test *tests, unsigned count);
 
 uint32_t read_word(CUdeviceptr p);
+/* Of a kernel of one thread. */
+CUDA_KERNEL_NODE_PARAMS one_thread(CUfunction f, void **params);
 /* Of a kernel that adds a number to a word: two parameters. */
 CUDA_KERNEL_NODE_PARAMS add_to_params(void **params);
 /* Behind the `n` nodes at `after`. */
