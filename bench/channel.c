@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "example.h"
+#include "row.h"
 
 #define STREAMS_MAX 256
 #define WAITS_S     0.2 /* a call that takes as long waits for the kernel */
@@ -112,25 +113,13 @@ static void long_graph(CUstream s)
     EX_CHECK(cuGraphLaunch(graphs[1], s));
 }
 
-static void make_graph(unsigned length, CUgraphExec *out)
+static void make_graph(long length, CUgraphExec *out)
 {
     unsigned long long ns = 0;
     void *params[] = { &ns };
-    CUDA_KERNEL_NODE_PARAMS kernel = { .func = spin,
-                                       .gridDimX = 1,
-                                       .gridDimY = 1,
-                                       .gridDimZ = 1,
-                                       .blockDimX = 1,
-                                       .blockDimY = 1,
-                                       .blockDimZ = 1,
-                                       .kernelParams = params };
+    const CUDA_KERNEL_NODE_PARAMS kernel = row_kernel(spin, params);
     CUgraphNode nodes[NODES_MAX];
-    CUgraph g;
-    EX_CHECK(cuGraphCreate(&g, 0));
-    for (unsigned i = 0; i < length; i++)
-        EX_CHECK(cuGraphAddKernelNode(&nodes[i], g, i ? &nodes[i - 1] : NULL, i != 0, &kernel));
-    EX_CHECK(cuGraphInstantiateWithFlags(out, g, 0));
-    EX_CHECK(cuGraphDestroy(g));
+    EX_CHECK(cuGraphDestroy(row_make(&kernel, nodes, length, out)));
 }
 
 /* In each of the streams a kernel that takes `ms`, then calls in turn. */

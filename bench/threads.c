@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "example.h"
+#include "row.h"
 
 #define BATCH       1000
 #define THREADS_MAX 64
@@ -27,28 +28,10 @@ struct worker {
 
 struct row {
     long length;
-    CUgraph graph;
     CUgraphExec exec;
     CUgraphNode nodes[ROW_MAX];
     CUDA_KERNEL_NODE_PARAMS kernel;
 };
-
-static void make_row(struct row *r, long length, CUfunction function, void **params)
-{
-    r->length = length;
-    r->kernel = (CUDA_KERNEL_NODE_PARAMS) { .func = function,
-                                            .gridDimX = 1,
-                                            .gridDimY = 1,
-                                            .gridDimZ = 1,
-                                            .blockDimX = 1,
-                                            .blockDimY = 1,
-                                            .blockDimZ = 1,
-                                            .kernelParams = params };
-    EX_CHECK(cuGraphCreate(&r->graph, 0));
-    for (long i = 0; i < length; i++)
-        EX_CHECK(cuGraphAddKernelNode(&r->nodes[i], r->graph, i ? &r->nodes[i - 1] : NULL, i != 0, &r->kernel));
-    EX_CHECK(cuGraphInstantiateWithFlags(&r->exec, r->graph, 0));
-}
 
 static void launch_row(const struct row *r, unsigned long long *ns, CUstream s)
 {
@@ -66,8 +49,11 @@ static void *work(void *arg)
     long n = 0, batch = w->ns ? 1 : BATCH;
     struct row row;
     EX_CHECK(cuCtxSetCurrent(w->context));
-    if (w->row)
-        make_row(&row, w->row, w->function, params);
+    if (w->row) {
+        row.length = w->row;
+        row.kernel = row_kernel(w->function, params);
+        (void)row_make(&row.kernel, row.nodes, row.length, &row.exec);
+    }
     pthread_barrier_wait(w->start);
     double start = ex_seconds(), now = start;
     for (; now - start < w->seconds; now = ex_seconds()) {
