@@ -2,58 +2,23 @@
  * What takes long for one client: a module that is compiled, memory that is pinned, an end that waits for a kernel. Nobody else notices,
  * whatever that client does meanwhile, and whatever happens to the executor.
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/result.h"
-#include "raw.h"
+#include "frame.h"
 #include "slow.h"
 #include "transport/memfd.h"
 
-#define HEAD      ".version 7.0\n.target sm_70\n.address_size 64\n"
-#define FAST      HEAD ".visible .entry fast()\n{\nret;\n}\n"
 #define SLOW      HEAD ".visible .entry slow()\n{\nret;\n}\n"
 #define MISPLACED HEAD ".visible .global .align 4 .u32 count = 40;\n.visible .entry misplaced()\n{\nret;\n}\n"
 
-static struct raw_server server;
-static struct raw_client slow, other, neighbour;
-static char directory[] = "/tmp/gmux-beside-XXXXXX", fifo[64];
+static struct raw_client slow, other;
 static uint64_t memory; /* the neighbour's */
-
-/* Returns when the device has begun with something slow. What it returns lets that go. */
-static int slow_begins(void)
-{
-    int go = open(fifo, O_WRONLY | O_CLOEXEC);
-    RAW_CHECK(go >= 0);
-    return go;
-}
-
-static void let_go(int go)
-{
-    RAW_CHECK(write(go, "", 1) == 1);
-    close(go);
-}
-
-/* Everything that takes a word with the executor. */
-static void goes_on(struct raw_client *c)
-{
-    uint64_t p = raw_alloc(c, 8 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
-    RAW_CHECK(p != 0);
-    raw_work_and_check(c, p);
-    RAW_CHECK(raw_free(c, p) == 0);
-    p = raw_alloc(c, 16 << 20, WIRE_MEMORY_KIND_HOST, NULL);
-    RAW_CHECK(p != 0 && raw_free(c, p) == 0);
-    uint32_t module = raw_load(c, FAST, NULL);
-    RAW_CHECK(module && raw_unload(c, module) == 0);
-}
 
 static void neighbour_goes_on(void)
 {
@@ -65,12 +30,6 @@ static void neighbour_goes_on(void)
     raw_client_close(&newcomer);
     RAW_CHECK(raw_server_says(&server, "Client process 300 disconnected"));
     raw_server_forget_log(&server);
-}
-
-static bool has_answer(const struct raw_client *c)
-{
-    struct pollfd p = { .fd = c->fd, .events = POLLIN };
-    return poll(&p, 1, 0) > 0;
 }
 
 /* Asks, and does not wait. */
@@ -239,8 +198,7 @@ static void a_death_during_two_loads(void)
     goes_on(&other);
     kill_executor();
     close(go);
-    go = open(fifo, O_RDWR | O_CLOEXEC);
-    RAW_CHECK(go >= 0 && write(go, "ab", 2) == 2);
+    go = let_two_go();
     RAW_CHECK(take_load(&slow) && take_load(&other));
     close(go);
     raw_client_close(&other);
@@ -284,13 +242,7 @@ static void an_end_of_all(void)
 
 int main(void)
 {
-    alarm(50); /* a neighbour that waits would wait until the executor is replaced */
-    signal(SIGPIPE, SIG_IGN);
-    RAW_CHECK(mkdtemp(directory) != NULL);
-    snprintf(fifo, sizeof(fifo), "%s/go", directory);
-    RAW_CHECK(mkfifo(fifo, 0600) == 0 && setenv("GMUX_SLOW", fifo, 1) == 0);
-    raw_server_start(&server, "slow");
-    raw_client_open(&neighbour, raw_server_connect(&server, 200));
+    frame_begin(50);
     memory = raw_alloc(&neighbour, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
     pid_t executor = raw_server_executor(&server);
     a_load();
@@ -304,8 +256,6 @@ int main(void)
     a_death_during_two_loads();
     a_load_for_a_second_executor();
     an_end_of_all();
-    unlink(fifo);
-    rmdir(directory);
-    puts("ok");
+    frame_end();
     return 0;
 }
