@@ -88,15 +88,13 @@ still_serves() {
     start_client first
     answered first
     server=$(the_server)
-    descriptors() { ls "/proc/$1/fd" | wc -l; }
     before=$(descriptors "$daemon")
     run -0 "$client" abuse leave
     only_first() { [ "$("$control" get_client_list "$server")" = "$first" ]; }
     until_true 100 only_first
-    as_before() { [ "$(descriptors "$daemon")" = "$before" ]; }
-    until_true 50 as_before
+    expect_descriptors "$before" "$daemon"
     [ "$("$control" ps | wc -l)" = 2 ]
     [ "$(the_server)" = "$server" ]
-    grep -qv lost "$DIR/first.out"
+    [ "$(cat "$DIR/first.out")" = "served $first" ]
     still_serves
 }

@@ -156,16 +156,11 @@ log_has() {
     start_client first
     answered first
     server=$(the_server)
-    descriptors() { ls "/proc/$1/fd" | wc -l; }
-    daemon_before=$(descriptors "$daemon") server_before=$(descriptors "$server")
+    before=$(descriptors "$daemon" "$server")
     run -0 "$client" abuse leave
     only_first() { [ "$("$control" get_client_list "$server")" = "$first" ]; }
     until_true 100 only_first
-    as_before() { [ "$(descriptors "$daemon") $(descriptors "$server")" = "$daemon_before $server_before" ]; }
-    until_true 50 as_before || {
-        echo "descriptors: $daemon_before and $server_before, now $(descriptors "$daemon") and $(descriptors "$server")"
-        false
-    }
+    expect_descriptors "$before" "$daemon" "$server"
     [ "$(the_server)" = "$server" ]
-    grep -qv lost "$DIR/first.out"
+    [ "$(cat "$DIR/first.out")" = "served $first" ]
 }

@@ -51,10 +51,6 @@ anonymous_kib() {
     awk '/^Private_Dirty/ { print $2 }' "/proc/$1/smaps_rollup"
 }
 
-descriptors() {
-    ls "/proc/$1/fd" | wc -l
-}
-
 @test "two hundred clients that die at any point under load leave nothing behind" {
     start_daemon
     start_program neighbour "$misbehave" steady
@@ -64,18 +60,14 @@ descriptors() {
     only_neighbour() { [ "$("$control" get_client_list "$server")" = "$neighbour" ]; }
     "$misbehave" churn 24 # fills caches and pools, compiles
     until_true 100 only_neighbour
-    before="$(descriptors "$daemon") $(descriptors "$server") $(descriptors "$executor")"
+    before=$(descriptors "$daemon" "$server" "$executor")
     server_kib=$(anonymous_kib "$server") executor_kib=$(anonymous_kib "$executor")
 
     run -0 "$misbehave" churn 200
     echo "$output"
 
     until_true 100 only_neighbour
-    as_before() {
-        after="$(descriptors "$daemon") $(descriptors "$server") $(descriptors "$executor")"
-        [ "$after" = "$before" ]
-    }
-    until_true 100 as_before || { echo "descriptors: $before before, $after after"; false; }
+    expect_descriptors "$before" "$daemon" "$server" "$executor"
     [ "$(the_server)" = "$server" ]
     [ "$(the_executor)" = "$executor" ]
     echo "# KiB: server $server_kib, then $(anonymous_kib "$server"); executor $executor_kib, then" \

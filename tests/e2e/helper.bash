@@ -49,6 +49,31 @@ gone() {
     ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status" 2>/dev/null
 }
 
+# descriptors PID...: how many each has open.
+descriptors() {
+    local pid
+    for pid; do
+        ls "/proc/$pid/fd" | wc -l
+    done
+}
+
+# expect_descriptors "COUNTS" PID...: none has more than that, within 10 s. Fewer, maybe: some may have been on their way to being
+# closed when they were counted.
+expect_descriptors() {
+    local before=($1)
+    shift
+    as_before() {
+        local now=($(descriptors "$@")) i
+        for i in "${!before[@]}"; do
+            [ "${now[i]}" -le "${before[i]}" ] || return 1
+        done
+    }
+    until_true 100 as_before "$@" || {
+        echo "descriptors of $*:" "${before[@]}" "before, now" $(descriptors "$@")
+        return 1
+    }
+}
+
 has_line() {
     grep -qE -- "$2" "$DIR/log/$1.log" 2>/dev/null
 }
