@@ -39,10 +39,9 @@ static uint32_t upper_bound(const struct dev_client *c, uint64_t address)
     return low;
 }
 
-/* owners_lock held: what is mapped there, or NULL. */
-static struct cuda_owner *owner_at(const struct dev_client *c, uint64_t address)
+/* owners_lock held; `i` begin at or below the address: what is mapped there, or NULL. */
+static struct cuda_owner *owner_at(const struct dev_client *c, uint32_t i, uint64_t address)
 {
-    uint32_t i = upper_bound(c, address);
     return i && address < c->owners[i - 1].end ? &c->owners[i - 1] : NULL;
 }
 
@@ -65,7 +64,7 @@ int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32
 void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus)
 {
     pthread_mutex_lock(&c->owners_lock);
-    struct cuda_owner *o = owner_at(c, address);
+    struct cuda_owner *o = owner_at(c, upper_bound(c, address), address);
     if (o && o->address == address)
         o->reach = gpus;
     pthread_mutex_unlock(&c->owners_lock);
@@ -88,50 +87,54 @@ void cuda_owners_finish(struct dev_client *c)
     pthread_mutex_destroy(&c->owners_lock);
 }
 
-bool cuda_owner_of_all(struct dev_client *c, uint64_t address, uint64_t size)
+/* owners_lock held; `i` begin at or below the address: each is followed by the next one up to there. */
+static bool is_mapped(const struct dev_client *c, uint32_t i, uint64_t address, uint64_t end)
 {
-    const uint64_t end = address + size;
-    pthread_mutex_lock(&c->owners_lock);
-    uint32_t i = upper_bound(c, address);
     if (i)
         i--;
     for (; i < c->owners_count && c->owners[i].address <= address && address < c->owners[i].end && address < end; i++)
         address = c->owners[i].end;
-    pthread_mutex_unlock(&c->owners_lock);
     return address >= end;
 }
 
-/* Of a module's variable. */
-static struct cuda_gpu *owner_outside(struct dev_client *c, uint64_t address, struct cuda_gpu *none)
+static struct cuda_memory memory_inside(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    struct cuda_gpu *g = none;
+    struct cuda_memory m = { 0 };
+    pthread_mutex_lock(&c->owners_lock);
+    const uint32_t i = upper_bound(c, address);
+    const struct cuda_owner *o = owner_at(c, i, address);
+    if (o) {
+        m.gpu = o->device == CUDA_HOST ? NULL : &c->dev->gpus[o->device];
+        m.reach = o->reach;
+    }
+    m.held = size <= c->base + 2 * c->half - address && is_mapped(c, i, address, address + size);
+    pthread_mutex_unlock(&c->owners_lock);
+    return m;
+}
+
+/* A module's variable. */
+static struct cuda_memory memory_outside(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    struct cuda_memory found = { 0 };
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
-        for (uint32_t i = 0; i < m->globals_count; i++)
-            if (address - m->globals[i].address < m->globals[i].size)
-                g = m->gpu;
+        for (uint32_t i = 0; i < m->globals_count && !found.held; i++) {
+            uint64_t at = address - m->globals[i].address;
+            if (at < m->globals[i].size && size <= m->globals[i].size - at)
+                found = (struct cuda_memory) { .gpu = m->gpu, .held = true };
+        }
     pthread_mutex_unlock(&c->modules_lock);
-    return g;
+    return found;
 }
 
-struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none)
+struct cuda_memory cuda_memory_at(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    if (address - c->base >= c->half)
-        return address - c->base < 2 * c->half ? none : owner_outside(c, address, none);
-    pthread_mutex_lock(&c->owners_lock);
-    const struct cuda_owner *o = owner_at(c, address);
-    struct cuda_gpu *g = o && o->device != CUDA_HOST ? &c->dev->gpus[o->device] : none;
-    pthread_mutex_unlock(&c->owners_lock);
-    return g;
+    return address - c->base < 2 * c->half ? memory_inside(c, address, size) : memory_outside(c, address, size);
 }
 
-bool cuda_reaches(struct dev_client *c, const struct cuda_gpu *g, uint64_t address)
+bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    pthread_mutex_lock(&c->owners_lock);
-    const struct cuda_owner *o = owner_at(c, address);
-    bool reaches = o && (o->reach >> g->index & 1);
-    pthread_mutex_unlock(&c->owners_lock);
-    return reaches;
+    return cuda_memory_at(c, address, size).held;
 }
 
 /* --- detours ------------------------------------------------------------------------------------------------------------ */

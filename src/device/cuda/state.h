@@ -133,6 +133,13 @@ struct cuda_owner {
 };
 #define CUDA_HOST UINT32_MAX
 
+/* A piece of memory: what is true where it begins, and whether it is one. */
+struct cuda_memory {
+    struct cuda_gpu *gpu; /* whose; NULL: the host's, or nobody's */
+    uint32_t reach;       /* GPUs that may write there, a bit each; none, of variables outside the window */
+    bool held;            /* all of it is the client's in its window, or inside a variable of one of its modules */
+};
+
 struct dev_client {
     struct gm_list link;
     struct dev *dev;
@@ -294,8 +301,6 @@ bool cuda_check(struct dev_client *c, CUresult r, const char *what);
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
 /* The client's fault, at an address. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
-/* A range is memory that the client has in its window, or inside a variable of one of its modules. */
-bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 
@@ -321,12 +326,10 @@ int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32
 void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus);
 void cuda_owner_remove(struct dev_client *c, uint64_t address);
 void cuda_owners_finish(struct dev_client *c);
-/* Any thread: all of a piece of the window is mapped. */
-bool cuda_owner_of_all(struct dev_client *c, uint64_t address, uint64_t size);
-/* Any thread: the GPU whose memory that is; `none` for the host's, and for what is nobody's. */
-struct cuda_gpu *cuda_owner(struct dev_client *c, uint64_t address, struct cuda_gpu *none);
-/* Any thread: the GPU may write there. False for variables of modules, which are not in the window. */
-bool cuda_reaches(struct dev_client *c, const struct cuda_gpu *g, uint64_t address);
+/* Any thread: what is at an address, now. */
+struct cuda_memory cuda_memory_at(struct dev_client *c, uint64_t address, uint64_t size);
+/* The same: it is held. */
+bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
 /* The client's thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered;
  * then leave, with what that came to, whose outcome is the operation's. A run that is learnt does not go elsewhere. */
 CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into);

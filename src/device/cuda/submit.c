@@ -6,6 +6,7 @@
 
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
+#include "device/cuda/quiet.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
 {
@@ -83,21 +84,6 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared_bytes, cuda_into(q), NULL, extra);
     (void)cuda_outcome(q, r, "the device refused a launch");
-}
-
-bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
-{
-    uint64_t window = 2 * c->half;
-    bool found = false;
-    if (address - c->base < window)
-        return size <= window - (address - c->base) && cuda_owner_of_all(c, address, size);
-    pthread_mutex_lock(&c->modules_lock);
-    gm_list_for_each (m, &c->modules, struct dev_module, link)
-        for (uint32_t i = 0; i < m->globals_count && !found; i++)
-            found = address - m->globals[i].address < m->globals[i].size &&
-                    size <= m->globals[i].size - (address - m->globals[i].address);
-    pthread_mutex_unlock(&c->modules_lock);
-    return found;
 }
 
 static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice, uint64_t *out)
@@ -216,11 +202,12 @@ static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, str
 }
 
 /* Where there are several GPUs. */
-static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
+static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_memory *dst,
+                         const struct cuda_memory *src)
 {
-    struct cuda_gpu *to = cuda_owner(q->client, r->dst, NULL), *from = cuda_owner(q->client, r->src, NULL);
+    struct cuda_gpu *to = dst->gpu, *from = src->gpu;
     CUstream into;
-    if (cuda_reaches(q->client, q->gpu, r->dst) && cuda_reaches(q->client, q->gpu, r->src))
+    if (dst->reach & src->reach & CUDA_GPU_BIT(q->gpu))
         to = from = q->gpu;              /* wherever it lies; who has it may not be let to touch it */
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
@@ -233,24 +220,30 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r)
     return cuda_leave(q, does, result);
 }
 
-static bool is_held(struct dev_client *c, const struct wire_rec_copy *r)
+static bool find_both(struct dev_client *c, const struct wire_rec_copy *r, struct cuda_memory *dst,
+                      struct cuda_memory *src)
 {
     uint64_t dst_size, src_size;
-    return extent(r, r->dst_pitch, r->dst_slice, &dst_size) && extent(r, r->src_pitch, r->src_slice, &src_size) &&
-           (r->height == 1 || (r->dst_pitch >= r->width && r->src_pitch >= r->width)) && r->depth <= 1u << 16 &&
-           cuda_holds(c, r->dst, dst_size) && cuda_holds(c, r->src, src_size);
+    if (!extent(r, r->dst_pitch, r->dst_slice, &dst_size) || !extent(r, r->src_pitch, r->src_slice, &src_size) ||
+        (r->height != 1 && (r->dst_pitch < r->width || r->src_pitch < r->width)) || r->depth > 1u << 16)
+        return false;
+    *dst = cuda_memory_at(c, r->dst, dst_size);
+    *src = cuda_memory_at(c, r->src, src_size);
+    return dst->held && src->held;
 }
 
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     struct dev_client *c = q->client;
+    struct cuda_memory dst, src;
     CUresult result = CUDA_SUCCESS;
     if (!r->width || !r->height || !r->depth)
         return;
     pthread_mutex_lock(&c->memory_lock);
-    bool held = is_held(c, r);
+    bool held = find_both(c, r, &dst, &src);
     if (held)
-        result = GM_UNLIKELY(c->dev->count > 1) ? copy_far(q, r) : copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
+        result = GM_UNLIKELY(c->dev->count > 1) ? copy_far(q, r, &dst, &src)
+                                                : copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
     pthread_mutex_unlock(&c->memory_lock);
     if (!held)
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
@@ -258,19 +251,19 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 }
 
 /* The GPU that has to do an operation on one piece of memory. */
-static struct cuda_gpu *doer_at(const struct dev_queue *q, uint64_t address)
+static struct cuda_gpu *doer_at(const struct dev_queue *q, const struct cuda_memory *m)
 {
-    bool far = GM_UNLIKELY(q->client->dev->count > 1) && !cuda_reaches(q->client, q->gpu, address);
-    return far ? cuda_owner(q->client, address, q->gpu) : q->gpu;
+    return !m->gpu || (m->reach & CUDA_GPU_BIT(q->gpu)) ? q->gpu : m->gpu;
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */
 static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
 {
     struct dev_client *c = q->client;
-    struct cuda_gpu *does = doer_at(q, op->u.write.dst);
+    const struct cuda_memory m = cuda_memory_at(c, op->u.write.dst, op->u.write.size);
+    struct cuda_gpu *does = doer_at(q, &m);
     CUstream into;
-    if (!cuda_holds(c, op->u.write.dst, op->u.write.size))
+    if (!m.held)
         cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
     else if (op->u.write.size) {
         CUresult r = cuda_go(q, does, &into);
@@ -305,17 +298,20 @@ static CUresult fill_rows(const struct dev_queue *q, const struct wire_rec_fill 
 
 static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
 {
+    struct cuda_memory m = { 0 };
     uint64_t row, size;
-    struct cuda_gpu *does = doer_at(q, r->dst);
     CUstream into;
     if (!r->width || !r->height)
         return;
     bool sane = (r->element_size == 1 || r->element_size == 2 || r->element_size == 4) &&
                 !__builtin_mul_overflow(r->width, r->element_size, &row) &&
                 !__builtin_mul_overflow(r->pitch, r->height - 1, &size) && !__builtin_add_overflow(size, row, &size);
-    if (!sane || !cuda_holds(q->client, r->dst, size))
+    if (sane)
+        m = cuda_memory_at(q->client, r->dst, size);
+    if (!m.held)
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
     else {
+        struct cuda_gpu *does = doer_at(q, &m);
         CUresult result = cuda_go(q, does, &into);
         if (result == CUDA_SUCCESS)
             result = fill_rows(q, r, into);

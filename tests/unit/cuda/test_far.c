@@ -37,15 +37,15 @@ Test(far, whose_memory_it_is)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
-    cr_assert_eq(cuda_owner(c, here, NULL), &d->gpus[0]);
-    cr_assert_eq(cuda_owner(c, here + 2 * MIB - 1, NULL), &d->gpus[0]);
-    cr_assert_eq(cuda_owner(c, there, NULL), &d->gpus[1]);
-    cr_assert_null(cuda_owner(c, there + 2 * MIB, NULL));
-    cr_assert_null(cuda_owner(c, host, NULL));
-    cr_assert_null(cuda_owner(c, FAKE_WINDOW - 1, NULL));
+    cr_assert_eq(cuda_memory_at(c, here, 1).gpu, &d->gpus[0]);
+    cr_assert_eq(cuda_memory_at(c, here + 2 * MIB - 1, 1).gpu, &d->gpus[0]);
+    cr_assert_eq(cuda_memory_at(c, there, 1).gpu, &d->gpus[1]);
+    cr_assert_null(cuda_memory_at(c, there + 2 * MIB, 1).gpu);
+    cr_assert_null(cuda_memory_at(c, host, 1).gpu);
+    cr_assert_null(cuda_memory_at(c, FAKE_WINDOW - 1, 1).gpu);
     cuda_owner_remove(c, here);
-    cr_assert_null(cuda_owner(c, here, NULL));
-    cr_assert_eq(cuda_owner(c, there, NULL), &d->gpus[1]);
+    cr_assert_null(cuda_memory_at(c, here, 1).gpu);
+    cr_assert_eq(cuda_memory_at(c, there, 1).gpu, &d->gpus[1]);
     fake_client_end(c);
 }
 
@@ -53,16 +53,16 @@ Test(far, what_is_memory)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
-    cr_assert(cuda_owner_of_all(c, here, 2 * MIB));
-    cr_assert(cuda_owner_of_all(c, here + MIB, 3 * MIB), "one beside the other");
-    cr_assert_not(cuda_owner_of_all(c, here + MIB, 3 * MIB + 1));
-    cr_assert(cuda_owner_of_all(c, host + 2 * MIB - 1, 1));
-    cr_assert_not(cuda_owner_of_all(c, host + 2 * MIB - 1, 2));
-    cr_assert_not(cuda_owner_of_all(c, host - 1, 1));
-    cr_assert_not(cuda_owner_of_all(c, host - 1, 2));
+    cr_assert(cuda_holds(c, here, 2 * MIB));
+    cr_assert(cuda_holds(c, here + MIB, 3 * MIB), "one beside the other");
+    cr_assert_not(cuda_holds(c, here + MIB, 3 * MIB + 1));
+    cr_assert(cuda_holds(c, host + 2 * MIB - 1, 1));
+    cr_assert_not(cuda_holds(c, host + 2 * MIB - 1, 2));
+    cr_assert_not(cuda_holds(c, host - 1, 1));
+    cr_assert_not(cuda_holds(c, host - 1, 2));
     cuda_owner_remove(c, here);
-    cr_assert_not(cuda_owner_of_all(c, here, 4 * MIB));
-    cr_assert_not(cuda_owner_of_all(c, here + 2 * MIB - 1, 2));
+    cr_assert_not(cuda_holds(c, here, 4 * MIB));
+    cr_assert_not(cuda_holds(c, here + 2 * MIB - 1, 2));
     fake_client_end(c);
 }
 
