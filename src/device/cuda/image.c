@@ -8,7 +8,6 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "device/null/scan.h"
-#include "fatbin/move.h"
 
 #define MEMBERS_MAX  65537u
 #define UNPACKED_MAX (256u << 20)
@@ -175,15 +174,6 @@ static bool ptx_has_variables(const char *text, size_t size)
     return found;
 }
 
-static bool cubin_loses_values(const struct fb_cubin *c)
-{
-    struct fb_move_list list;
-    if (fb_move_find(c, FB_MOVE_GLOBAL, &list) != 0)
-        return true;
-    free(list.at);
-    return list.count != 0;
-}
-
 static bool cubin_has_managed(const struct fb_cubin *c)
 {
     struct fb_variable v;
@@ -214,25 +204,31 @@ static void look_for_variables_of_text(const struct cuda_code *c, struct cuda_im
     t->has_managed |= has_word(c, ".managed");
 }
 
-static void look_for_variables(const struct cuda_code *c, struct cuda_image_traits *t)
+static void look_for_variables(struct cuda_movable *m, struct cuda_image_traits *t)
 {
-    struct fb_cubin cubin;
-    if (fb_cubin_open(&cubin, c->bytes, c->size) != 0) {
+    if (fb_cubin_open(&m->cubin, m->code.bytes, m->code.size) != 0) {
         t->keeps_values = t->loses_values = true;
-    } else if (!fb_cubin_is_constant(&cubin)) {
+    } else if (!fb_cubin_is_constant(&m->cubin)) {
         t->keeps_values = true;
-        t->loses_values |= cubin_loses_values(&cubin);
-        t->has_managed |= cubin_has_managed(&cubin);
+        t->loses_values |= fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) != 0 || m->list.count != 0;
+        t->has_managed |= cubin_has_managed(&m->cubin);
     }
 }
 
-static void look_at(const struct cuda_code *c, struct cuda_image_traits *t)
+static void look_at(struct cuda_movable *m, struct cuda_image_traits *t)
 {
-    look_for_calls(c, t);
-    if (c->is_ptx)
-        look_for_variables_of_text(c, t);
+    look_for_calls(&m->code, t);
+    if (m->code.is_ptx)
+        look_for_variables_of_text(&m->code, t);
     else
-        look_for_variables(c, t);
+        look_for_variables(m, t);
+}
+
+void cuda_movable_close(struct cuda_movable *m)
+{
+    cuda_code_close(&m->code);
+    free(m->list.at);
+    *m = (struct cuda_movable) { 0 };
 }
 
 /* What was linked is the first of a list; its parts are loaded with it. */
@@ -240,30 +236,32 @@ static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct 
 {
     t->keeps_values = true;
     for (size_t at = 0; at < size; at = behind(bytes, at, size)) {
-        struct cuda_code c;
-        int r = cuda_code_open(&c, bytes + at, size - at, WIRE_IMAGE_KIND_FATBIN, sm);
+        struct cuda_movable m = { 0 };
+        int r = cuda_code_open(&m.code, bytes + at, size - at, WIRE_IMAGE_KIND_FATBIN, sm);
         if (r > 0)
-            look_at(&c, t);
+            look_at(&m, t);
         else if (r < 0)
             t->prints = t->asserts = t->loses_values = true;
-        cuda_code_close(&c);
+        cuda_movable_close(&m);
     }
 }
 
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t)
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
+                     struct cuda_movable *m)
 {
-    struct cuda_code c;
     *t = (struct cuda_image_traits) { 0 };
+    *m = (struct cuda_movable) { 0 };
     if (kind == WIRE_IMAGE_KIND_FATBIN_LIST) {
         look_at_list(bytes, size, sm, t);
         return;
     }
-    int r = cuda_code_open(&c, bytes, size, kind, sm);
+    int r = cuda_code_open(&m->code, bytes, size, kind, sm);
     if (r > 0)
-        look_at(&c, t);
+        look_at(m, t);
     else
         t->keeps_values = t->loses_values = true;
     if (r < 0)
         t->prints = t->asserts = t->has_managed = true;
-    cuda_code_close(&c);
+    if (r <= 0 || !(m->code.is_ptx ? t->loses_values : m->list.count != 0))
+        cuda_movable_close(m);
 }

@@ -6,6 +6,7 @@
 #define GMUX_DEVICE_CUDA_IMAGE_H
 
 #include "fatbin/fatbin.h"
+#include "fatbin/move.h"
 
 struct cuda_image {
     const void *data; /* for cuLibraryLoadData, as long as the image's bytes live */
@@ -49,7 +50,19 @@ struct cuda_image_traits {
     bool has_managed;  /* some of them are managed */
 };
 
-/* For a GPU of architecture `sm` (90 ..). An image that was opened. */
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t);
+/* Code some of whose variables can be moved. */
+struct cuda_movable {
+    struct cuda_code code; /* PTX: what can be moved, is known when it is compiled */
+    struct fb_cubin cubin; /* over the code */
+    struct fb_move_list list;
+};
+
+/* Of none (zeroes), too. */
+void cuda_movable_close(struct cuda_movable *m);
+
+/* For a GPU of architecture `sm` (90 ..). An image that was opened. `*m` is to be closed: the code that was looked into, if it loses values that
+ * can be moved and it is known which, or if it is PTX. */
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
+                     struct cuda_movable *m);
 
 #endif

@@ -23,6 +23,7 @@ static void library_destroy(struct dev *d, struct cuda_library *l)
     cuda_wait_end(d, l->gpus);
     if (l->bytes)
         munmap((void *)(uintptr_t)l->bytes, l->size);
+    cuda_movable_close(&l->movable);
     free(l->loaded);
     free(l);
 }
@@ -109,8 +110,9 @@ uint32_t cuda_capability(const struct cuda_gpu *g)
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
 
-static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                          struct cuda_library **out, char **log)
+/* What is in it is not known yet. */
+static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
+                        struct cuda_library **out, char **log)
 {
     struct cuda_library *l = calloc(1, sizeof(*l));
     *out = NULL;
@@ -125,14 +127,41 @@ static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *
         cuda_library_close(g->dev, l);
         return (int)r;
     }
+    *out = l;
+    return GM_CUDA_SUCCESS;
+}
+
+static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
+                          struct cuda_library **out, char **log)
+{
+    int r = library_load(g, c, bytes, size, kind, out, log);
+    if (r != GM_CUDA_SUCCESS)
+        return r;
+    struct cuda_library *l = *out;
     struct cuda_image_traits traits;
-    cuda_image_look(bytes, size, kind, cuda_capability(g), &traits);
+    cuda_image_look(bytes, size, kind, cuda_capability(g), &traits, &l->movable);
     l->prints = traits.prints;
     l->asserts = traits.asserts;
     l->keeps_values = traits.keeps_values;
     l->loses_values = traits.loses_values;
     l->managed_apart = traits.has_managed;
-    *out = l;
+    if (l->managed_apart) /* it comes again without them */
+        cuda_movable_close(&l->movable);
+    return GM_CUDA_SUCCESS;
+}
+
+int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log)
+{
+    struct cuda_library *old = m->library, *l;
+    int r = library_load(m->gpu, m->client, cubin, size, WIRE_IMAGE_KIND_CUBIN, &l, log);
+    if (r != GM_CUDA_SUCCESS)
+        return r;
+    l->prints = old->prints;
+    l->asserts = old->asserts;
+    l->keeps_values = old->keeps_values;
+    m->library = l;
+    m->handle = l->handle;
+    cuda_library_close(m->client->dev, old);
     return GM_CUDA_SUCCESS;
 }
 

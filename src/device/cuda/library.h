@@ -9,6 +9,7 @@
 #ifndef GMUX_DEVICE_CUDA_LIBRARY_H
 #define GMUX_DEVICE_CUDA_LIBRARY_H
 
+#include "device/cuda/image.h"
 #include "device/cuda/state.h"
 
 struct cuda_library {
@@ -29,14 +30,18 @@ struct cuda_library {
     const void *bytes;  /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
-    uint32_t uid;        /* of the clients who share it */
-    uint32_t capability; /* of the GPUs that share it */
+    uint32_t uid;                /* of the clients who share it */
+    uint32_t capability;         /* of the GPUs that share it */
+    struct cuda_movable movable; /* of the image, until values.h has taken it, before that goes; its load's thread */
 };
 
 /* For a GPU, which is entered, and the client that is loading: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the
  * driver gave it. */
 int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *image, size_t size, uint32_t kind,
                       struct cuda_library **out, char **log);
+/* Gives a module whose library is its alone the library of another form of the same code, which is not shared. CUresult, with *log as above;
+ * on failure the module is as it was. */
+int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
 /* NULL is accepted. The last one's library is unloaded later, by a thread of its own. */

@@ -32,7 +32,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
         return result;
     }
     m->handle = m->library->handle;
-    cuda_values_open(m, image, size, kind);
+    cuda_values_open(m);
     pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
     pthread_mutex_unlock(&c->modules_lock);

@@ -9,17 +9,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cuda/image.h"
 #include "device/cuda/library.h"
-#include "fatbin/move.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 struct cuda_values {
-    struct cuda_code code; /* until they have their place */
-    struct fb_cubin cubin;
-    struct fb_move_list list;
-    char *names; /* of the list, once the code is gone */
+    struct cuda_movable movable; /* the code, until they have their place */
+    char *names;                 /* of the list: the code does not stay */
     uint64_t address;
 };
 
@@ -27,8 +23,7 @@ void cuda_values_close(struct cuda_values *v)
 {
     if (!v)
         return;
-    cuda_code_close(&v->code);
-    free(v->list.at);
+    cuda_movable_close(&v->movable);
     free(v->names);
     free(v);
 }
@@ -44,24 +39,51 @@ static bool compile(struct dev *d, struct cuda_code *c)
     return true;
 }
 
-/* Machine code that may be written. */
-static bool take_code(struct dev_module *m, const void *image, size_t size, uint32_t kind, struct cuda_code *c)
+static bool keep_names(struct cuda_values *v)
 {
-    return cuda_code_open(c, image, size, kind, cuda_capability(m->gpu)) > 0 &&
-           (c->is_ptx ? compile(m->client->dev, c) : cuda_code_own(c));
+    struct fb_move_list *l = &v->movable.list;
+    size_t size = 0, at = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        size += strlen(l->at[i].name) + 1;
+    v->names = malloc(size);
+    if (!v->names)
+        return false;
+    for (uint32_t i = 0; i < l->count; i++) {
+        size_t length = strlen(l->at[i].name) + 1;
+        l->at[i].name = memcpy(v->names + at, l->at[i].name, length);
+        at += length;
+    }
+    return true;
 }
 
-void cuda_values_open(struct dev_module *m, const void *image, size_t size, uint32_t kind)
+/* Machine code that outlives the image, and may be written. False: it, or what is in it, is not to be had. */
+static bool take_code(struct dev *d, struct cuda_values *v)
 {
-    struct cuda_library *l = m->library; /* it has variables: it is this module's alone */
-    if (!l->loses_values || l->managed_apart || kind == WIRE_IMAGE_KIND_FATBIN_LIST)
-        return; /* with managed ones it comes again without them */
+    struct cuda_movable *m = &v->movable;
+    if (m->code.is_ptx)
+        return compile(d, &m->code) && fb_cubin_open(&m->cubin, m->code.bytes, m->code.size) == 0 &&
+               fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) == 0 && (m->list.count == 0 || keep_names(v));
+    if (!keep_names(v) || !cuda_code_own(&m->code))
+        return false;
+    m->cubin.data = m->code.bytes;
+    return true;
+}
+
+void cuda_values_open(struct dev_module *m)
+{
+    struct cuda_library *l = m->library;
+    if (!l->movable.code.bytes)
+        return;
     struct cuda_values *v = calloc(1, sizeof(*v));
-    bool known = v && take_code(m, image, size, kind, &v->code) &&
-                 fb_cubin_open(&v->cubin, v->code.bytes, v->code.size) == 0 &&
-                 fb_move_find(&v->cubin, FB_MOVE_GLOBAL, &v->list) == 0;
-    l->loses_values = !known || v->list.count != 0; /* of a text this was not known before */
-    if (known && v->list.count)
+    if (!v) {
+        cuda_movable_close(&l->movable);
+        return;
+    }
+    v->movable = l->movable; /* it has variables: it is this module's alone */
+    l->movable = (struct cuda_movable) { 0 };
+    bool known = take_code(m->client->dev, v);
+    l->loses_values = !known || v->movable.list.count != 0; /* of a text this was not known before */
+    if (known && v->movable.list.count)
         m->values = v;
     else
         cuda_values_close(v);
@@ -69,51 +91,27 @@ void cuda_values_open(struct dev_module *m, const void *image, size_t size, uint
 
 uint64_t cuda_values_size(const struct dev_module *m)
 {
-    return m->values ? m->values->list.size : 0;
-}
-
-/* So that the code, in which they stand, need not stay. */
-static bool keep_names(struct cuda_values *v)
-{
-    size_t size = 0, at = 0;
-    for (uint32_t i = 0; i < v->list.count; i++)
-        size += strlen(v->list.at[i].name) + 1;
-    v->names = malloc(size);
-    if (!v->names)
-        return false;
-    for (uint32_t i = 0; i < v->list.count; i++) {
-        size_t length = strlen(v->list.at[i].name) + 1;
-        v->list.at[i].name = memcpy(v->names + at, v->list.at[i].name, length);
-        at += length;
-    }
-    return true;
+    return m->values ? m->values->movable.list.size : 0;
 }
 
 /* True: the module's library is one with its variables there, whose first values are in `contents`. */
 static bool load_moved(struct dev_module *m, struct cuda_values *v, uint64_t address, void *contents)
 {
-    struct cuda_library *moved = NULL;
+    struct cuda_code *code = &v->movable.code;
     char *log = NULL;
-    int r = fb_move(&v->cubin, v->code.unpacked, &v->list, address, contents);
+    int r = fb_move(&v->movable.cubin, code->unpacked, &v->movable.list, address, contents);
     if (r < 0) {
         gm_info(&topic, "a module's variables stay in the executor: %s", strerror(-r));
         return false;
     }
-    r = cuda_library_open(m->gpu, m->client, v->code.bytes, v->code.size, WIRE_IMAGE_KIND_CUBIN, &moved, &log);
+    r = cuda_library_replace(m, code->bytes, code->size, &log);
     if (r != GM_CUDA_SUCCESS)
         gm_warn(&topic, "a module's variables stay in the executor: error %d: %s", r, log ? log : "");
     free(log);
     if (r != GM_CUDA_SUCCESS)
         return false;
-    if (!keep_names(v)) {
-        cuda_library_close(m->client->dev, moved);
-        return false;
-    }
-    cuda_library_close(m->client->dev, m->library);
-    m->library = moved;
-    m->handle = moved->handle;
     v->address = address;
-    cuda_code_close(&v->code);
+    cuda_code_close(code);
     return true;
 }
 
@@ -127,14 +125,14 @@ static CUresult write_values(const struct dev_module *m, uint64_t address, const
 int cuda_values_place(struct dev_module *m, uint64_t address, bool initialise)
 {
     struct cuda_values *v = m->values;
-    void *contents = calloc(1, v->list.size);
+    void *contents = calloc(1, v->movable.list.size);
     CUresult r = CUDA_SUCCESS;
     cuda_enter(m->gpu);
     if (!contents || !load_moved(m, v, address, contents)) {
         cuda_values_close(v);
         m->values = NULL;
     } else if (initialise) {
-        r = write_values(m, address, contents, v->list.size);
+        r = write_values(m, address, contents, v->movable.list.size);
     }
     free(contents);
     return (int)r;
@@ -143,10 +141,10 @@ int cuda_values_place(struct dev_module *m, uint64_t address, bool initialise)
 bool cuda_values_find(const struct dev_module *m, const char *name, uint64_t *address, uint64_t *size)
 {
     const struct cuda_values *v = m->values;
-    for (uint32_t i = 0; v && i < v->list.count; i++)
-        if (strcmp(v->list.at[i].name, name) == 0) {
-            *address = v->address + v->list.at[i].offset;
-            *size = v->list.at[i].size;
+    for (uint32_t i = 0; v && i < v->movable.list.count; i++)
+        if (strcmp(v->movable.list.at[i].name, name) == 0) {
+            *address = v->address + v->movable.list.at[i].offset;
+            *size = v->movable.list.at[i].size;
             return true;
         }
     return false;

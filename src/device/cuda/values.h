@@ -9,8 +9,8 @@
 
 /* All on the thread that loads the module. */
 
-/* Of an image that the module's library was made of: m->values, or NULL if none of its variables can be moved. */
-void cuda_values_open(struct dev_module *m, const void *image, size_t size, uint32_t kind);
+/* Of the image that the module's library was just made of: m->values, or NULL if none of its variables can be moved. */
+void cuda_values_open(struct dev_module *m);
 /* What they take, to be given to cuda_values_place(). */
 uint64_t cuda_values_size(const struct dev_module *m);
 /* The module's code is loaded again, with its variables there; with `initialise`, they get their first values. If the code is not to be had

@@ -38,7 +38,12 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
     return true;
 }
 
-void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t)
+void cuda_movable_close(struct cuda_movable *m)
+{
+}
+
+void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
+                     struct cuda_movable *m)
 {
     *t = (struct cuda_image_traits) { .keeps_values = has_variables };
 }

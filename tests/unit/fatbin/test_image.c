@@ -89,11 +89,18 @@ Test(image, relocatable)
     }
 }
 
-static bool keeps_values(const void *bytes, size_t size, uint32_t kind)
+static struct cuda_image_traits look(const void *bytes, size_t size, uint32_t kind)
 {
     struct cuda_image_traits t;
-    cuda_image_look(bytes, size, kind, 90, &t);
-    return t.keeps_values;
+    struct cuda_movable m;
+    cuda_image_look(bytes, size, kind, 90, &t, &m);
+    cuda_movable_close(&m);
+    return t;
+}
+
+static bool keeps_values(const void *bytes, size_t size, uint32_t kind)
+{
+    return look(bytes, size, kind).keeps_values;
 }
 
 static bool keeps(const char *text)
@@ -103,9 +110,7 @@ static bool keeps(const char *text)
 
 static bool loses_values(const void *bytes, size_t size, uint32_t kind)
 {
-    struct cuda_image_traits t;
-    cuda_image_look(bytes, size, kind, 90, &t);
-    return t.loses_values;
+    return look(bytes, size, kind).loses_values;
 }
 
 /* What an executor that takes over cannot bring back. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/cuda/library.h"
+#include "device/cuda/values.h"
 #include "files.h"
 #include "transport/memfd.h"
 
@@ -48,6 +49,12 @@ static CUresult get_kernel(CUkernel *kernel, CUlibrary library, const char *name
     return strcmp(name, "plain") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+static CUresult get_module(CUmodule *module, CUlibrary library)
+{
+    *module = NULL;
+    return CUDA_SUCCESS;
+}
+
 static CUresult get_name(const char **name, CUkernel kernel)
 {
     *name = "plain";
@@ -73,6 +80,31 @@ static CUresult get_attribute(int *value, CUfunction_attribute a, CUkernel kerne
     return CUDA_SUCCESS;
 }
 
+static CUdeviceptr written;
+static uint8_t contents[4096];
+
+static CUresult write_values(CUdeviceptr to, const void *from, size_t size, CUstream stream)
+{
+    cr_assert_leq(size, sizeof(contents));
+    memcpy(contents, from, size);
+    written = to;
+    return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(CUstream stream)
+{
+    return CUDA_SUCCESS;
+}
+
+/* Whatever the text says. */
+int cuda_link_text(struct dev *d, const void *text, size_t size, void **cubin, size_t *cubin_size)
+{
+    struct file f = file_read("globals.cubin");
+    *cubin = f.data;
+    *cubin_size = f.size;
+    return 0;
+}
+
 static CUresult set_attribute(CUfunction_attribute a, int value, CUkernel kernel, CUdevice device)
 {
     *attribute(a, kernel) = value;
@@ -82,10 +114,13 @@ static CUresult set_attribute(CUfunction_attribute a, int value, CUkernel kernel
 static struct dev device = { .api = { .cuLibraryLoadData = load_data,
                                       .cuLibraryUnload = unload,
                                       .cuLibraryGetKernel = get_kernel,
+                                      .cuLibraryGetModule = get_module,
                                       .cuKernelGetName = get_name,
                                       .cuKernelGetFunction = get_function,
                                       .cuKernelGetAttribute = get_attribute,
-                                      .cuKernelSetAttribute = set_attribute },
+                                      .cuKernelSetAttribute = set_attribute,
+                                      .cuMemcpyHtoDAsync_v2 = write_values,
+                                      .cuStreamSynchronize = synchronize },
                              .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
 static struct dev_client client = { .dev = &device, .uid = 1000 };
 
@@ -199,4 +234,53 @@ Test(library, of_its_own, .init = setup)
     wait_for_unloads(1);
     cuda_library_close(&device, m[0].library);
     wait_for_unloads(2);
+}
+
+/* The image goes when it is loaded. */
+static struct dev_module load_module(const void *bytes, size_t size, uint32_t kind)
+{
+    struct dev_module m = { .client = &client, .gpu = &device.gpus[0] };
+    void *image = malloc(size);
+    char *log;
+    memcpy(image, bytes, size);
+    cr_assert_eq(cuda_library_open(m.gpu, &client, image, size, kind, &m.library, &log), 0);
+    m.handle = m.library->handle;
+    cuda_values_open(&m);
+    memset(image, 0xff, size);
+    free(image);
+    return m;
+}
+
+static void place(struct dev_module *m)
+{
+    const uint64_t there = 0x700000000000;
+    uint64_t address = 0, size = 0;
+    int counter = 0;
+    cr_assert_not_null(m->values);
+    cr_assert_eq(cuda_values_place(m, there, true), 0);
+    cr_assert_eq(m->handle, m->library->handle);
+    cr_assert(m->library->keeps_values && !cuda_library_is_shared(m->library));
+    cr_assert_eq(written, there);
+    cr_assert(cuda_values_find(m, "counter", &address, &size));
+    cr_assert(address >= there && size == sizeof(counter) && address - there < cuda_values_size(m));
+    memcpy(&counter, contents + (address - there), sizeof(counter));
+    cr_assert_eq(counter, 3);
+    cr_assert_not(cuda_values_find(m, "scale", &address, &size), "a constant");
+    cuda_values_close(m->values);
+    cuda_library_close(&device, m->library);
+}
+
+Test(library, variables_that_move, .init = setup)
+{
+    static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 counter;\n";
+    struct file f = file_read("globals.cubin"), managed = file_read("managed.cubin");
+    struct dev_module m = load_module(f.data, f.size, WIRE_IMAGE_KIND_CUBIN);
+    place(&m);
+    cr_assert_eq(loads, 2, "as it came, and with its variables elsewhere");
+    wait_for_unloads(2);
+    m = load_module(managed.data, managed.size, WIRE_IMAGE_KIND_CUBIN);
+    cr_assert_null(m.values, "it comes again without them");
+    cr_assert(m.library->managed_apart && m.library->loses_values);
+    m = load_module(text, strlen(text), WIRE_IMAGE_KIND_PTX);
+    place(&m);
 }
