@@ -203,3 +203,50 @@ Test(interp_printf, three_writers_one_reader)
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
 }
+
+/* None has more than a few texts that nobody has taken: there is always room, however long ago a writer looked where it is. */
+#define CAREFUL 6
+static _Atomic uint32_t texts_taken[CAREFUL], texts_refused;
+
+static void take_one(void *arg, int fd, const char *text, uint32_t size)
+{
+    texts_taken[text[0] - '0']++;
+}
+
+static void *careful_writer(void *arg)
+{
+    uint32_t number = *(uint32_t *)arg;
+    const char text = (char)('0' + number);
+    for (uint32_t i = 0; i < 200000; i++) {
+        while (i - texts_taken[number] > 40)
+            sched_yield();
+        if (!soft_print_append(helpers.print, 1, &text, 1)) {
+            texts_refused++;
+            texts_taken[number]++;
+        }
+    }
+    return NULL;
+}
+
+static bool all_taken(void)
+{
+    for (int i = 0; i < CAREFUL; i++)
+        if (texts_taken[i] < 200000)
+            return false;
+    return true;
+}
+
+Test(interp_printf, nothing_is_refused_while_there_is_room)
+{
+    pthread_t threads[CAREFUL];
+    uint32_t numbers[CAREFUL];
+    for (uint32_t i = 0; i < CAREFUL; i++) {
+        numbers[i] = i;
+        cr_assert_eq(pthread_create(&threads[i], NULL, careful_writer, &numbers[i]), 0);
+    }
+    while (!all_taken())
+        soft_print_drain(helpers.print, take_one, NULL);
+    for (int i = 0; i < CAREFUL; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq(texts_refused, 0);
+}

@@ -79,20 +79,32 @@ static uint32_t *ring_header(struct soft_print *p, uint32_t at)
     return (uint32_t *)(void *)(p->ring + (at & p->mask));
 }
 
+/* *head: what was read of it last, then where the record is. False: no room. */
+static bool reserve(struct soft_print *p, uint32_t need, uint32_t *head)
+{
+    for (;;) {
+        /* Acquire: the reader's zeroes are seen before room that it freed is used. */
+        uint32_t used = *head - __atomic_load_n(&p->tail, __ATOMIC_ACQUIRE);
+        if (used > p->mask + 1) { /* the reader is beyond it: others have written since */
+            *head = __atomic_load_n(&p->head, __ATOMIC_RELAXED);
+            continue;
+        }
+        if (used > p->mask + 1 - need)
+            return false;
+        if (__atomic_compare_exchange_n(&p->head, head, *head + need, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return true;
+    }
+}
+
 bool soft_print_append(struct soft_print *p, int fd, const char *text, uint32_t size)
 {
     if (size > SOFT_PRINT_MAX)
         size = SOFT_PRINT_MAX;
-    uint32_t need = record_size(size);
     uint32_t head = __atomic_load_n(&p->head, __ATOMIC_RELAXED);
-    do {
-        /* Acquire: the reader's zeroes are seen before room that it freed is used. */
-        uint32_t tail = __atomic_load_n(&p->tail, __ATOMIC_ACQUIRE);
-        if (head - tail > p->mask + 1 - need) {
-            __atomic_fetch_add(&p->dropped, 1, __ATOMIC_RELAXED);
-            return false;
-        }
-    } while (!__atomic_compare_exchange_n(&p->head, &head, head + need, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (!reserve(p, record_size(size), &head)) {
+        __atomic_fetch_add(&p->dropped, 1, __ATOMIC_RELAXED);
+        return false;
+    }
     ring_copy_in(p, head + (uint32_t)sizeof(uint32_t), text, size);
     __atomic_store_n(ring_header(p, head), PRINT_READY | (fd == 2 ? PRINT_ERROR : 0) | size, __ATOMIC_RELEASE);
     return true;
