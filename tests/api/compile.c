@@ -11,6 +11,7 @@
 
 #define LONG_MS     500.0 /* what a load is to take, so that there is something to see .. */
 #define KERNELS_MAX 4096u /* .. and for how much of it that is tried */
+#define TRIES       4u /* whoever waits does so each time; a machine with other things to do may look like it once */
 #define STEPS       256u
 #define STEP_BYTES  64u
 
@@ -149,13 +150,19 @@ static unsigned work_beside(void (*work)(void), uint32_t kernels, double *load, 
 static void goes_on(const char *what, void (*work)(void))
 {
     double load = 0, longest = 0;
-    unsigned times = 0;
-    for (uint32_t kernels = 16; kernels <= KERNELS_MAX && load < LONG_MS; kernels *= 2)
-        times = work_beside(work, kernels, &load, &longest);
-    if (load < LONG_MS)
-        tap_skip("nothing takes long to compile here");
-    printf("# %s: %u times during a load of %.0f ms, the longest took %.1f ms\n", what, times, load, longest);
-    TRUE(longest < load * 2 / 3); /* whoever waits for the load waits for nearly all of it */
+    unsigned tries = 0;
+    for (uint32_t kernels = 16; kernels <= KERNELS_MAX;) {
+        unsigned times = work_beside(work, kernels, &load, &longest);
+        if (load < LONG_MS) {
+            kernels *= 2;
+            continue;
+        }
+        printf("# %s: %u times during a load of %.0f ms, the longest took %.1f ms\n", what, times, load, longest);
+        if (longest < load * 2 / 3) /* whoever waits for the load waits for nearly all of it */
+            return;
+        TRUE(++tries < TRIES);
+    }
+    tap_skip("nothing takes long to compile here");
 }
 
 static void memory(void)
