@@ -122,6 +122,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     gm_list_init(&c->owing);
     cuda_runs_init(&c->runs);
     gm_list_init(&c->chained);
+    pthread_mutex_init(&c->moves_lock, NULL);
     pthread_mutex_init(&c->arrivals_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
@@ -147,13 +148,15 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     return GM_CUDA_SUCCESS;
 }
 
+/* A client in a second context gets its share when it comes back. */
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority)
 {
+    pthread_mutex_lock(&c->moves_lock);
     memcpy(c->multiprocessors, multiprocessors, sizeof(c->multiprocessors));
     c->priority = priority;
     for (uint32_t i = 0; i < c->dev->count; i++) {
-        struct cuda_gpu *g = &c->dev->gpus[i];
-        if (!c->seats[i].streams_at)
+        struct cuda_gpu *g = cuda_home(c, i);
+        if (!c->seats[i].streams_at || g->is_second)
             continue;
         cuda_enter(g);
         CUresult r = cuda_place_set(c, g, multiprocessors[i], priority);
@@ -161,6 +164,7 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
             gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[i],
                      (int)r);
     }
+    pthread_mutex_unlock(&c->moves_lock);
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
@@ -328,17 +332,17 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
     return (int)r;
 }
 
-/* What is left of a client that is going goes when nobody is held up by that, or else when it has been waited for long enough. */
-static void wait_to_end(struct dev_client *c, uint64_t since)
+/* What is left of a client that is going goes when nobody is held up by that. */
+static void wait_to_end(struct dev_client *c)
 {
-    (void)cuda_quiet_wait_until(c->dev, NULL, UINT32_MAX, since + CUDA_QUIET_GONE_NS);
+    (void)cuda_quiet_wait_until(c->dev, NULL, UINT32_MAX, gm_now_ns(), UINT64_MAX);
 }
 
 /* Pinned memory is mapped in all contexts. */
 static void wait_to_unpin(struct dev_client *c)
 {
     if (!cuda_quiet_wait(c, UINT32_MAX))
-        wait_to_end(c, gm_now_ns());
+        wait_to_end(c);
 }
 
 static void unpin(struct dev_client *c, void *memory)
@@ -392,6 +396,7 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
     }
     if (r != CUDA_SUCCESS && cuda_is_fatal(r))
         cuda_die(d, r);
+    cuda_quiet_drains(q, false);
 }
 
 void cuda_client_stop(struct dev_client *c)
@@ -401,10 +406,15 @@ void cuda_client_stop(struct dev_client *c)
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        cuda_quiet_drains(q, q->stream != NULL);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
         drain(c, q, deadline);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
     cuda_output_stop(c);
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
+        if (!r->host) /* which takes no time, whatever runs */
+            range_unmap(c, r);
 }
 
 void cuda_client_destroy(struct dev_client *c)
@@ -412,7 +422,6 @@ void cuda_client_destroy(struct dev_client *c)
     if (!c)
         return;
     const struct cuda_driver *api = &c->dev->api;
-    const uint64_t gone = gm_now_ns();
     cuda_enter(&c->dev->gpus[0]);
     cuda_runs_finish(c);
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
@@ -420,15 +429,15 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
-    wait_to_end(c, gone);
+    wait_to_end(c);
     cuda_arrays_finish(c);
     cuda_link_finish(c);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link) {
         if (r->host)
-            wait_to_end(c, gone);
+            wait_to_end(c);
         range_unmap(c, r);
     }
-    wait_to_end(c, gone);
+    wait_to_end(c);
     if (c->registered)
         unpin(c, c->session->streams);
     if (c->reserved)
@@ -437,9 +446,10 @@ void cuda_client_destroy(struct dev_client *c)
         munmap(pointer(c->base + c->half), c->half);
     cuda_owners_finish(c);
     cuda_output_leave(c);
-    wait_to_end(c, gone);
+    wait_to_end(c);
     cuda_words_finish(c);
     tp_output_finish(&c->output);
+    pthread_mutex_destroy(&c->moves_lock);
     pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);
     pthread_mutex_destroy(&c->modules_lock);

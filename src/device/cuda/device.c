@@ -12,6 +12,9 @@
 #include "device/cuda/complaint.h"
 #include "device/cuda/output.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/second.h"
+
+#define AGAIN_NS GM_NS_PER_S * 60 /* a second context that was refused is tried again */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -129,21 +132,27 @@ static void describe(struct cuda_gpu *g)
     i->depth_max = CUDA_DEPTH;
 }
 
-static CUresult open_gpu(struct cuda_gpu *g)
+/* The context, which is new. */
+static CUresult furnish(struct cuda_gpu *g)
 {
     const struct cuda_driver *api = &g->dev->api;
     CUmodule module;
-    CUresult r = api->cuDevicePrimaryCtxRetain(&g->context, g->device);
-    if (r == CUDA_SUCCESS)
-        cuda_enter(g);
-    if (r == CUDA_SUCCESS)
-        r = api->cuModuleLoadDataEx(&module, stamp_ptx, 0, NULL, NULL);
+    cuda_enter(g);
+    CUresult r = api->cuModuleLoadDataEx(&module, stamp_ptx, 0, NULL, NULL);
     if (r == CUDA_SUCCESS)
         r = api->cuModuleGetFunction(&g->stamp, module, "stamp");
     if (r == CUDA_SUCCESS)
         r = cuda_output_add(g);
     if (r == CUDA_SUCCESS)
         cuda_limits_open(g);
+    return r;
+}
+
+static CUresult open_gpu(struct cuda_gpu *g)
+{
+    CUresult r = g->dev->api.cuDevicePrimaryCtxRetain(&g->context, g->device);
+    if (r == CUDA_SUCCESS)
+        r = furnish(g);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "device %u (%s) does not open: error %d", g->index, g->info.name, (int)r);
         g->context = NULL; /* retained for good; the next one to want it tries again */
@@ -160,6 +169,36 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
     return r;
 }
 
+/* What there is to know about the GPU is known; how much it can be split into does not matter here. */
+static CUresult open_second(struct cuda_gpu *g, const struct cuda_gpu *first)
+{
+    g->info = first->info;
+    g->device = first->device;
+    g->priority_least = first->priority_least;
+    g->priority_shift = first->priority_shift;
+    CUresult r = g->context ? CUDA_SUCCESS : g->dev->api.cuCtxCreate_v2(&g->context, 0, g->device);
+    if (r == CUDA_SUCCESS && (r = furnish(g)) == CUDA_SUCCESS) {
+        gm_info(&topic, "device %u (%s) has a second context", g->index, g->info.name);
+        g->open = true;
+    } else {
+        gm_warn(&topic, "device %u (%s) has no second context: error %d; loads wait for kernels that take long",
+                g->index, g->info.name, (int)r);
+        g->refused = gm_now_ns();
+    }
+    return r;
+}
+
+struct cuda_gpu *cuda_second_open(struct cuda_gpu *first)
+{
+    struct dev *d = first->dev;
+    struct cuda_gpu *g = &d->seconds[first->index];
+    pthread_mutex_lock(&d->open_lock);
+    bool again = !g->refused || gm_now_ns() - g->refused > AGAIN_NS;
+    bool open = g->open || (again && open_second(g, first) == CUDA_SUCCESS);
+    pthread_mutex_unlock(&d->open_lock);
+    return open ? g : NULL;
+}
+
 static CUresult find_gpus(struct dev *d)
 {
     int count = 0;
@@ -170,6 +209,7 @@ static CUresult find_gpus(struct dev *d)
     for (uint32_t i = 0; i < d->count && r == CUDA_SUCCESS; i++) {
         d->gpus[i].dev = d;
         d->gpus[i].index = i;
+        d->seconds[i] = (struct cuda_gpu) { .dev = d, .index = i, .is_second = true };
         r = d->api.cuDeviceGet(&d->gpus[i].device, (int)i);
         if (r == CUDA_SUCCESS)
             describe(&d->gpus[i]);
@@ -199,6 +239,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     d->events = *events;
     d->patience_ns = CUDA_QUIET_NS;
+    d->held_ns = CUDA_HELD_NS;
+    d->calm_ns = CUDA_CALM_NS;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
     gm_list_init(&d->libraries);

@@ -20,6 +20,7 @@
     X(cuDeviceTotalMem_v2)                                                                                           \
     X(cuDeviceGetAttribute)                                                                                          \
     X(cuDevicePrimaryCtxRetain)                                                                                      \
+    X(cuCtxCreate_v2)                                                                                                \
     X(cuCtxSetCurrent)                                                                                               \
     X(cuMemGetInfo_v2)                                                                                               \
     X(cuMemAddressReserve)                                                                                           \
@@ -52,6 +53,8 @@
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                   \
     X(cuOccupancyMaxActiveClusters)                                                                                  \
     X(cuOccupancyMaxPotentialClusterSize)                                                                            \
+    X(cuFuncGetAttribute)                                                                                            \
+    X(cuFuncSetAttribute)                                                                                            \
     X(cuKernelGetAttribute)                                                                                          \
     X(cuKernelSetAttribute)                                                                                          \
     X(cuStreamCreateWithPriority)                                                                                    \

@@ -221,5 +221,6 @@ void cuda_detours_destroy(struct dev_queue *q)
         (void)api->cuStreamDestroy_v2(d->stream);
     }
     free(q->detours);
+    q->detours = NULL;
     cuda_enter(q->gpu);
 }

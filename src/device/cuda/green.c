@@ -150,7 +150,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     CUresult r = CUDA_SUCCESS;
     if (multiprocessors >= g->info.multiprocessors || g->groups.count == 0)
         multiprocessors = 0;
-    if (now && now->multiprocessors == multiprocessors && now->low == (priority > 0))
+    if (now && now->gpu == g && now->multiprocessors == multiprocessors && now->low == (priority > 0))
         return CUDA_SUCCESS;
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "device/cuda/image.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/second.h"
 
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u
@@ -28,8 +29,18 @@ static void library_destroy(struct dev *d, struct cuda_library *l)
     free(l);
 }
 
+/* The first that nobody is held up by, if it goes now. libraries_lock is held. */
+static struct cuda_library *next_unused(struct dev *d)
+{
+    gm_list_for_each (l, &d->unused, struct cuda_library, link)
+        if (cuda_is_quiet_for(d, l->gpus, l->unused_since))
+            return l;
+    return NULL;
+}
+
 static void *unload(void *arg)
 {
+    const struct timespec nap = { .tv_nsec = 10 * (long)GM_NS_PER_MS };
     struct dev *d = arg;
     pthread_setname_np(pthread_self(), "unload");
     cuda_enter(&d->gpus[0]);
@@ -37,11 +48,14 @@ static void *unload(void *arg)
     for (;;) {
         while (gm_list_empty(&d->unused))
             pthread_cond_wait(&d->more_unused, &d->libraries_lock);
-        struct cuda_library *l = gm_list_entry(d->unused.next, struct cuda_library, link);
-        gm_list_remove(&l->link);
+        struct cuda_library *l = next_unused(d);
+        if (l)
+            gm_list_remove(&l->link);
         pthread_mutex_unlock(&d->libraries_lock);
-        (void)cuda_quiet_wait_until(d, NULL, l->gpus, l->unused_since + CUDA_QUIET_GONE_NS);
-        library_destroy(d, l);
+        if (l)
+            library_destroy(d, l);
+        else
+            nanosleep(&nap, NULL);
         pthread_mutex_lock(&d->libraries_lock);
     }
     return NULL;
@@ -73,31 +87,31 @@ static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
 
 /* PTX is compiled now, so that the program hears of its errors from the load. */
 static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *data, uint32_t kind, char *errors,
-                          CUlibrary *out)
+                          struct cuda_library *l)
 {
     struct dev *d = g->dev;
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
-    CUresult r = d->api.cuLibraryLoadData(out, data, options, values, 2, NULL, NULL, 0);
+    CUresult r = d->api.cuLibraryLoadData(&l->handle, data, options, values, 2, NULL, NULL, 0);
     if (r != CUDA_SUCCESS)
-        *out = NULL; /* nothing to unload */
+        l->handle = NULL; /* nothing to unload */
     if (r != CUDA_SUCCESS || kind != WIRE_IMAGE_KIND_PTX)
         return r;
-    if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
-        r = CUDA_ERROR_NOT_READY;
-    if (r == CUDA_SUCCESS)
-        r = get_module(g, *out);
-    return r;
+    g = cuda_second_or_first(c, g->index);
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
+    l->gpus |= CUDA_GPU_BIT(g);
+    return get_module(g, l->handle);
 }
 
 static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                           CUlibrary *out, char **log)
+                           struct cuda_library *l, char **log)
 {
     GM_AUTO_FREE char *errors = calloc(1, LOG_BYTES);
     struct cuda_image image;
     CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
     if (r == CUDA_SUCCESS)
-        r = errors ? load_data(g, c, image.data, kind, errors, out) : CUDA_ERROR_OUT_OF_MEMORY;
+        r = errors ? load_data(g, c, image.data, kind, errors, l) : CUDA_ERROR_OUT_OF_MEMORY;
     cuda_image_close(&image);
     *log = errors && *errors ? gm_take_ptr(errors) : NULL;
     return r;
@@ -121,8 +135,7 @@ static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *by
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     l->users = 1;
-    l->gpus = CUDA_GPU_BIT(g);
-    CUresult r = load_image(g, c, bytes, size, kind, &l->handle, log);
+    CUresult r = load_image(g, c, bytes, size, kind, l, log);
     if (r != CUDA_SUCCESS) {
         cuda_library_close(g->dev, l);
         return (int)r;
@@ -214,9 +227,8 @@ static const struct loading *find_loading(struct dev *d, const struct cuda_libra
 
 /* The library with one user more, or NULL: it is to be loaded. Programs that start at the same time load the same at the same time: the
  * others wait for the first. What that one could not share they load beside each other. libraries_lock is held. */
-static struct cuda_library *find_or_begin(struct cuda_gpu *g, const struct cuda_library *like, struct loading *mine)
+static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_library *like, struct loading *mine)
 {
-    struct dev *d = g->dev;
     struct cuda_library *l = find(d, like);
     const struct loading *first = l ? NULL : find_loading(d, like);
     if (first) {
@@ -225,7 +237,7 @@ static struct cuda_library *find_or_begin(struct cuda_gpu *g, const struct cuda_
         l = find(d, like);
     }
     if (l)
-        l->users++, l->gpus |= CUDA_GPU_BIT(g);
+        l->users++;
     mine->what = like;
     gm_list_init(&mine->link);
     if (!l && !first)
@@ -248,7 +260,7 @@ int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *imag
     like.digest[1] = h.high64;
     struct loading mine;
     pthread_mutex_lock(&d->libraries_lock);
-    *out = find_or_begin(g, &like, &mine);
+    *out = find_or_begin(d, &like, &mine);
     pthread_mutex_unlock(&d->libraries_lock);
     if (*out)
         return GM_CUDA_SUCCESS;
@@ -307,16 +319,26 @@ static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
     pthread_mutex_lock(&g->dev->libraries_lock);
     if (gm_array_room(&l->loaded, sizeof(*l->loaded), l->loaded_count, KERNELS_MAX))
         l->loaded[l->loaded_count++] = (struct cuda_loaded) { k, function, g };
+    l->gpus |= CUDA_GPU_BIT(g);
     pthread_mutex_unlock(&g->dev->libraries_lock);
 }
 
-CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k,
+CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k)
+{
+    CUfunction f;
+    return find_loaded(l, g, k, &f) ? f : NULL;
+}
+
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out)
 {
+    if (find_loaded(l, cuda_home(c, device), k, out))
+        return CUDA_SUCCESS;
+    struct cuda_gpu *g = cuda_second_settle(c, device);
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
     if (find_loaded(l, g, k, out))
         return CUDA_SUCCESS;
-    if (!cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
-        return CUDA_ERROR_NOT_READY;
     cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuKernelGetFunction(out, k);
     cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
@@ -325,12 +347,21 @@ CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct 
     return r;
 }
 
-CUresult cuda_library_variable(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, const char *name,
+CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f)
+{
+    CUfunction loaded;
+    CUresult r = cuda_library_function(c, device, l, f->handle, &loaded);
+    f->loaded = r == CUDA_SUCCESS && !cuda_home(c, device)->is_second ? loaded : NULL;
+    return r;
+}
+
+CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
                                CUdeviceptr *address, size_t *size)
 {
     CUfunction none;
+    struct cuda_gpu *g = cuda_home(c, device);
     bool loaded = find_loaded(l, g, NULL, &none);
-    if (!loaded && !cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
+    if (!loaded && !(g = cuda_second_settle(c, device)))
         return CUDA_ERROR_NOT_READY;
     cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuLibraryGetGlobal(address, size, l->handle, name);
@@ -366,8 +397,10 @@ static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda
     if (r == CUDA_SUCCESS)
         r = d->api.cuLibraryGetKernel(&out->handle, in->handle, name);
     if (r == CUDA_SUCCESS)
-        r = cuda_library_function(c, g, in, out->handle, &out->loaded);
-    if (r == CUDA_SUCCESS && !cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
+        r = cuda_library_find(c, g->index, in, out);
+    if (r != CUDA_SUCCESS || cuda_home(c, g->index)->is_second) /* there it is raised with the launch */
+        return r;
+    if (!cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;
     if (r == CUDA_SUCCESS && f->non_portable)
         r = d->api.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, out->handle,

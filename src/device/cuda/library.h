@@ -15,7 +15,7 @@
 struct cuda_library {
     struct gm_list link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
     unsigned users;
-    uint32_t gpus;              /* where something of it is loaded, a bit for each .. */
+    uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT for each .. */
     struct cuda_loaded *loaded; /* .. the kernels .. */
     uint32_t loaded_count;
     uint64_t unused_since; /* .. and without users */
@@ -52,11 +52,16 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* A kernel as a function of the GPU, which is entered. The first one to ask waits (quiet.h) and has it loaded. The client's thread. */
-CUresult cuda_library_function(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k,
+/* A kernel as a function of the context in which the client is on that GPU, which may be another one afterwards (second.h), and is entered. The
+ * first one to ask waits (quiet.h) and has it loaded. The client's thread. */
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out);
+/* The same for f->handle; it becomes f->loaded if it is that. */
+CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f);
+/* The function if somebody has had it loaded there; else NULL. Any thread. */
+CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k);
 /* The same for a variable: where it is. */
-CUresult cuda_library_variable(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, const char *name,
+CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
                                CUdeviceptr *address, size_t *size);
 
 /* Gives the module a library that is only its own, if it is not yet: its functions are found there again. CUresult. */
@@ -65,7 +70,7 @@ int cuda_library_own(struct dev_module *m);
 /* The GPU's architecture: 90 .. */
 uint32_t cuda_capability(const struct cuda_gpu *g);
 
-/* The kernel takes, on this GPU, at least this much dynamic shared memory from now on. */
+/* The kernel takes, in this GPU's primary context, where it is loaded, at least this much dynamic shared memory from now on. */
 bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes);
 
 #endif

@@ -44,7 +44,19 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuCtxSetLimit(limit, value);
     cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+    if (r == CUDA_SUCCESS && limit == CU_LIMIT_STACK_SIZE)
+        atomic_store_explicit(&g->stack, value, memory_order_relaxed);
     return r;
+}
+
+void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
+{
+    const size_t wanted = atomic_load_explicit(&other->stack, memory_order_relaxed);
+    if (GM_LIKELY(wanted <= atomic_load_explicit(&g->stack, memory_order_relaxed)))
+        return;
+    CUresult r = set(g, CU_LIMIT_STACK_SIZE, wanted);
+    if (r != CUDA_SUCCESS)
+        gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }
 
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "device/cuda/library.h"
+#include "device/cuda/second.h"
 #include "device/cuda/state.h"
 #include "device/cuda/values.h"
 #include "device/modinfo.h"
@@ -71,7 +72,7 @@ int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_
         return GM_CUDA_OUT_OF_MEMORY;
     CUresult r = d->api.cuLibraryGetKernel(&f.handle, m->handle, w.name);
     if (r == CUDA_SUCCESS)
-        r = cuda_library_function(m->client, m->gpu, m->library, f.handle, &f.loaded);
+        r = cuda_library_find(m->client, m->gpu->index, m->library, &f);
     if (r == CUDA_SUCCESS)
         r = (CUresult)describe(m->gpu, &f, w.name, reply);
     if (r == CUDA_SUCCESS)
@@ -139,11 +140,11 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
         wire_put_call_variable_found(reply, &found);
         return GM_CUDA_SUCCESS;
     }
-    CUresult r = cuda_library_variable(c, m->gpu, m->library, w.name, &address, &size);
+    CUresult r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
     if (r == CUDA_SUCCESS && cuda_library_is_shared(m->library)) { /* a client must not write what others read */
         r = (CUresult)cuda_library_own(m);
         if (r == CUDA_SUCCESS)
-            r = cuda_library_variable(c, m->gpu, m->library, w.name, &address, &size);
+            r = cuda_library_variable(c, m->gpu->index, m->library, w.name, &address, &size);
     }
     if (r != CUDA_SUCCESS)
         return (int)r;
@@ -164,16 +165,32 @@ static struct cuda_function *function(const struct dev_module *m, uint32_t index
     return index < m->functions_count ? &m->functions[index] : NULL;
 }
 
+/* The kernel as a function, if it is not loaded in the primary context or the client is not there: what is said of the kernel there would load it,
+ * with everybody waiting. Else NULL. */
+static CUresult find_apart(struct dev_module *m, struct cuda_function *f, CUfunction *out)
+{
+    struct dev_client *c = m->client;
+    *out = NULL;
+    if (GM_LIKELY(f->loaded && !cuda_home(c, m->gpu->index)->is_second))
+        return CUDA_SUCCESS;
+    return cuda_library_function(c, m->gpu->index, m->library, f->handle, out);
+}
+
 int cuda_attribute_get(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
 {
     const struct dev *d = m->client->dev;
     struct wire_call_attribute w;
     int value = 0;
     wire_get_call_attribute(args, &w);
-    const struct cuda_function *f = function(m, w.index);
+    struct cuda_function *f = function(m, w.index);
     if (!f)
         return GM_CUDA_INVALID_HANDLE;
-    CUresult r = d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, m->gpu->device);
+    CUfunction loaded;
+    CUresult r = find_apart(m, f, &loaded);
+    if (r == CUDA_SUCCESS)
+        r = loaded
+                ? d->api.cuFuncGetAttribute(&value, (CUfunction_attribute)w.attribute, loaded)
+                : d->api.cuKernelGetAttribute(&value, (CUfunction_attribute)w.attribute, f->handle, m->gpu->device);
     if (w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED && cuda_library_is_shared(m->library))
         value = f->non_portable;
     if (r == CUDA_SUCCESS)
@@ -188,6 +205,13 @@ static bool is_harmless(uint32_t attribute)
            attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
 }
 
+/* In whatever context a kernel is: with each launch, or it is a hint. */
+static bool is_seen_to(CUfunction_attribute a)
+{
+    return a == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+           a == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+}
+
 int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
 {
     const struct dev *d = m->client->dev;
@@ -198,13 +222,20 @@ int cuda_attribute_set(struct dev_module *m, struct wire_dec *args, struct wire_
     if (args->fatal || !f)
         return GM_CUDA_INVALID_HANDLE;
     bool permission = w.attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+    const CUfunction_attribute a = (CUfunction_attribute)w.attribute;
+    CUfunction loaded = NULL;
     CUresult r = CUDA_SUCCESS;
     if (!is_harmless(w.attribute))
         r = (CUresult)cuda_library_own(m);
+    if (r == CUDA_SUCCESS)
+        r = find_apart(m, f, &loaded);
     if (r == CUDA_SUCCESS && !(permission && w.value == 0 && cuda_library_is_shared(m->library)))
-        r = d->api.cuKernelSetAttribute((CUfunction_attribute)w.attribute, w.value, f->handle, m->gpu->device);
+        r = loaded ? d->api.cuFuncSetAttribute(loaded, a, w.value)
+                   : d->api.cuKernelSetAttribute(a, w.value, f->handle, m->gpu->device);
     if (r == CUDA_SUCCESS && permission)
         f->non_portable = w.value != 0;
+    if (r == CUDA_SUCCESS && !is_seen_to(a))
+        m->altered = true;
     return (int)r;
 }
 
@@ -212,6 +243,21 @@ void cuda_function_dynamic(struct cuda_gpu *g, struct cuda_function *f, uint32_t
 {
     if (bytes > f->dynamic_max && bytes <= INT32_MAX && cuda_library_raise_dynamic(g, f->handle, bytes))
         f->dynamic_max = bytes;
+}
+
+/* As the driver is asked about it, with so much dynamic shared memory. */
+static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint32_t bytes, CUfunction *out)
+{
+    CUresult r = find_apart(m, f, out);
+    if (r != CUDA_SUCCESS)
+        return r;
+    if (*out) {
+        cuda_second_allow(m->client->dev, *out, bytes);
+    } else {
+        cuda_function_dynamic(m->gpu, f, bytes);
+        *out = (CUfunction)f->handle;
+    }
+    return CUDA_SUCCESS;
 }
 
 int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)
@@ -235,9 +281,11 @@ int cuda_clusters(struct dev_module *m, struct wire_dec *args, struct wire_enc *
         .attrs = attributes,
         .numAttrs = (unsigned)(w.attributes.size / sizeof(*attributes)),
     };
-    cuda_function_dynamic(m->gpu, f, w.shared_bytes);
-    CUresult r = w.largest ? d->api.cuOccupancyMaxPotentialClusterSize(&value, (CUfunction)f->handle, &config)
-                           : d->api.cuOccupancyMaxActiveClusters(&value, (CUfunction)f->handle, &config);
+    CUfunction found;
+    CUresult r = with_dynamic(m, f, w.shared_bytes, &found);
+    if (r == CUDA_SUCCESS)
+        r = w.largest ? d->api.cuOccupancyMaxPotentialClusterSize(&value, found, &config)
+                      : d->api.cuOccupancyMaxActiveClusters(&value, found, &config);
     if (r == CUDA_SUCCESS)
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;
@@ -252,9 +300,10 @@ int cuda_blocks(struct dev_module *m, struct wire_dec *args, struct wire_enc *re
     struct cuda_function *f = function(m, w.index);
     if (args->fatal || !f || w.threads > INT32_MAX)
         return GM_CUDA_INVALID_VALUE;
-    cuda_function_dynamic(m->gpu, f, w.shared_bytes);
-    CUresult r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, (CUfunction)f->handle, (int)w.threads,
-                                                                    w.shared_bytes);
+    CUfunction found;
+    CUresult r = with_dynamic(m, f, w.shared_bytes, &found);
+    if (r == CUDA_SUCCESS)
+        r = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, found, (int)w.threads, w.shared_bytes);
     if (r == CUDA_SUCCESS)
         wire_put_call_value(reply, &(struct wire_call_value) { .value = value });
     return (int)r;

@@ -20,6 +20,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
+#include "device/cuda/second.h"
 
 #define MARK_EVERY 64u
 
@@ -108,6 +109,15 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         q->last = op->seq;
         return;
     }
+    struct cuda_op found;
+    if (GM_UNLIKELY(op->kind == CUDA_OP_LAUNCH && (q->gpu->is_second || !op->u.launch.loaded))) {
+        found = *op;
+        if (!cuda_second_find(q, &found.u.launch)) {
+            q->last = op->seq;
+            return;
+        }
+        op = &found;
+    }
     if (cuda_chain_take(q, op))
         return;
     cuda_chain_hand_over(q);
@@ -155,7 +165,8 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
 {
     op->bytes = bytes;
     cuda_enter(q->gpu);
-    if (op->kind == CUDA_OP_LAUNCH && op->u.launch.prints) /* such take turns */
+    if (op->kind == CUDA_OP_LAUNCH &&
+        (op->u.launch.prints || !op->u.launch.loaded || q->gpu->is_second)) /* such take turns */
         cuda_run_fails(q->learning);
     else
         cuda_op_submit(q, op);
@@ -247,6 +258,8 @@ uint32_t cuda_backlog(struct dev_client *c)
 {
     if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed)))
         advance_all(c); /* before more of the ring is read */
+    if (GM_UNLIKELY(c->away) && cuda_unfinished(c) == 0)
+        cuda_second_return(c);
     return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
@@ -279,20 +292,42 @@ static void look_at_slot(struct dev_queue *q)
     q->wanted = q->gpu->groups.count ? atomic_load_explicit(&q->slot->part, memory_order_relaxed) : 0;
 }
 
+bool cuda_queue_is_over(struct dev_queue *q)
+{
+    cuda_enter(q->gpu);
+    if (!gm_list_empty(&q->chained) || (q->stream && !cuda_stream_is_done(q, q->stream)))
+        return false;
+    pthread_mutex_lock(&q->client->dev->lock);
+    bool seen = q->seen == q->last && gm_list_empty(&q->active);
+    pthread_mutex_unlock(&q->client->dev->lock);
+    return seen;
+}
+
 /* A stream of the driver has its priority for good. What still has something to do keeps its own. */
 void cuda_queue_reuse(struct dev_queue *q)
 {
     int priority = atomic_load_explicit(&q->slot->priority, memory_order_relaxed);
     look_at_slot(q);
-    if (GM_LIKELY(priority == q->priority) || !q->stream || !cuda_queue_is_done(q))
-        return;
-    pthread_mutex_lock(&q->client->dev->lock);
-    bool seen = q->seen == q->last && gm_list_empty(&q->active);
-    pthread_mutex_unlock(&q->client->dev->lock);
-    if (!seen)
+    if (GM_LIKELY(priority == q->priority) || !q->stream || !cuda_queue_is_done(q) || !cuda_queue_is_over(q))
         return;
     q->priority = priority;
     cuda_stream_give_up(q);
+}
+
+void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to)
+{
+    struct dev *d = q->client->dev;
+    cuda_stream_destroy(q);
+    cuda_chain_destroy(q);
+    cuda_detours_destroy(q);
+    if (q->event)
+        (void)d->api.cuEventDestroy_v2(q->event);
+    q->event = NULL;
+    q->event_seq = 0;
+    pthread_mutex_lock(&d->lock);
+    q->gpu = to;
+    pthread_mutex_unlock(&d->lock);
+    look_at_slot(q);
 }
 
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
@@ -302,7 +337,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     if (!q)
         return GM_CUDA_OUT_OF_MEMORY;
     q->client = c;
-    q->gpu = &c->dev->gpus[device];
+    q->gpu = cuda_home(c, device);
     q->number = stream;
     q->slot = &c->session->streams[stream];
     q->last = q->marked = q->seen = q->accepted = q->shown = done;
@@ -362,7 +397,10 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
-    cuda_function_dynamic(q->gpu, f, l->shared_bytes);
+    if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_second)
+        f->loaded = cuda_library_known(l->module->library, q->gpu, f->handle);
+    if (GM_LIKELY(f->loaded && !q->gpu->is_second)) /* else that is seen to when it is submitted */
+        cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->asserts))
         cuda_complaint_asserts(q->client);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,

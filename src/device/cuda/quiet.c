@@ -5,20 +5,20 @@
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (10 * GM_NS_PER_MS)
 
-/* dev->lock held. At `least` so long is not too long. */
-static bool stands(const struct dev_queue *q, uint64_t now, uint64_t least)
+/* dev->lock held. */
+static bool stands(const struct dev_queue *q, uint64_t now, uint64_t patience)
 {
-    uint64_t patience = GM_MAX(q->gpu->dev->patience_ns + q->grace, least);
-    return q->seen < q->marked && q->since && now > q->since && now - q->since > patience;
+    return (q->seen < q->marked || q->drains) && q->since && now > q->since && now - q->since > patience;
 }
 
+/* At `least` so long is not too long. */
 static bool are_quiet(struct dev *d, uint32_t gpus, uint64_t least)
 {
     bool quiet = true;
     pthread_mutex_lock(&d->lock);
     uint64_t now = gm_now_ns();
     gm_list_for_each (q, &d->active, struct dev_queue, active)
-        if ((gpus >> q->gpu->index & 1) && stands(q, now, least)) {
+        if ((gpus & CUDA_GPU_BIT(q->gpu)) && stands(q, now, GM_MAX(d->patience_ns + q->grace, least))) {
             quiet = false;
             break;
         }
@@ -31,13 +31,42 @@ bool cuda_is_quiet(struct dev *d, uint32_t gpus)
     return are_quiet(d, gpus, 0);
 }
 
-bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t deadline)
+bool cuda_is_quiet_for(struct dev *d, uint32_t gpus, uint64_t begun)
+{
+    return are_quiet(d, gpus, (gm_now_ns() - begun) / CUDA_QUIET_PART);
+}
+
+bool cuda_is_held(struct dev *d, uint32_t gpus, uint64_t ns)
+{
+    return !are_quiet(d, gpus, ns);
+}
+
+void cuda_quiet_drains(struct dev_queue *q, bool drains)
+{
+    struct dev *d = q->client->dev;
+    pthread_mutex_lock(&d->lock);
+    q->drains = drains;
+    if (drains && gm_list_empty(&q->active)) {
+        q->since = gm_now_ns();
+        gm_list_append(&d->active, &q->active);
+        d->newcomer = true;
+        pthread_cond_signal(&d->work);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
+{
+    return atomic_load_explicit(&d->dead, memory_order_relaxed) ||
+           (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire));
+}
+
+bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t begun,
+                           uint64_t deadline)
 {
     struct timespec nap = { .tv_nsec = (long)NAP_NS };
-    const uint64_t begun = gm_now_ns();
-    while (!are_quiet(d, gpus, (gm_now_ns() - begun) / CUDA_QUIET_PART)) {
-        if (atomic_load_explicit(&d->dead, memory_order_relaxed) || gm_now_ns() >= deadline ||
-            (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire)))
+    while (!cuda_is_quiet_for(d, gpus, begun)) {
+        if (cuda_is_leaving(d, c) || gm_now_ns() >= deadline)
             return false;
         nanosleep(&nap, NULL);
         nap.tv_nsec = GM_MIN(2 * nap.tv_nsec, (long)NAP_MAX_NS);
@@ -47,14 +76,24 @@ bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t g
 
 bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus)
 {
-    return cuda_quiet_wait_until(c->dev, c, gpus, UINT64_MAX);
+    return cuda_quiet_wait_until(c->dev, c, gpus, gm_now_ns(), UINT64_MAX);
+}
+
+bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)
+{
+    pthread_mutex_lock(&g->dev->lock);
+    bool calm = gm_now_ns() - g->stood >= ns;
+    pthread_mutex_unlock(&g->dev->lock);
+    return calm;
 }
 
 static void count(struct dev *d, uint32_t gpus, uint32_t more)
 {
     pthread_mutex_lock(&d->lock);
-    for (uint32_t i = 0; i < DEV_DEVICES; i++)
-        d->gpus[i].waits += gpus >> i & 1 ? more : 0;
+    for (uint32_t i = 0; i < d->count; i++) {
+        d->gpus[i].waits += gpus & CUDA_GPU_BIT(&d->gpus[i]) ? more : 0;
+        d->seconds[i].waits += gpus & CUDA_GPU_BIT(&d->seconds[i]) ? more : 0;
+    }
     pthread_mutex_unlock(&d->lock);
 }
 

@@ -22,15 +22,10 @@
 /* Where several streams have operations of a tenth of a second each, there is never a moment in which all have only begun: whoever has waited for
  * long takes what has been going on for less than this part of that. What was there before is never among that. */
 #define CUDA_QUIET_PART 4u
-/* What is to be destroyed, and nobody's, goes after this time whatever runs: the server's patience with the end of a client is longer. */
-#define CUDA_QUIET_GONE_NS (60 * GM_NS_PER_S)
-
-#define CUDA_GPU_BIT(gpu) (1u << (gpu)->index)
-
-/* The watch, with dev->lock: the queue is active, and so many operations more are done (0: none). */
+/* The watch, with dev->lock, for a queue that is active: so many operations more are done (0: none). */
 static inline void cuda_quiet_note(struct dev_queue *q, uint64_t now, uint64_t done)
 {
-    if (GM_LIKELY(done == 0 && q->since))
+    if (GM_LIKELY((done == 0 && q->since) || q->drains))
         return;
     uint64_t took = q->since ? now - q->since : 0;
     bool brief = done && took / done < CUDA_QUIET_NS;
@@ -38,12 +33,31 @@ static inline void cuda_quiet_note(struct dev_queue *q, uint64_t now, uint64_t d
     q->since = now;
 }
 
-/* `gpus`: a bit for each. Any thread, no lock held, as the following. */
+/* The same: what the queue is at takes a part of that for which somebody might have to wait. */
+static inline void cuda_quiet_note_long(struct dev_queue *q, uint64_t now)
+{
+    if (GM_UNLIKELY((q->seen < q->marked || q->drains) && now - q->since > q->gpu->dev->held_ns / CUDA_QUIET_PART))
+        q->gpu->stood = now;
+}
+
+/* `gpus`: contexts, a CUDA_GPU_BIT for each. Any thread, no lock held, as the following. */
 bool cuda_is_quiet(struct dev *d, uint32_t gpus);
+/* The same for one who has waited since `begun` (gm_now_ns). */
+bool cuda_is_quiet_for(struct dev *d, uint32_t gpus, uint64_t begun);
 /* Waits until they are quiet. False: the client is about to be stopped, and whatever it wanted need not be done. */
 GM_MUST_CHECK bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus);
-/* The same until `deadline` (gm_now_ns); `c` is NULL if it is nobody's. */
-bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t deadline);
+/* The same until `deadline`, for one who has waited since `begun` (gm_now_ns); `c` is NULL if it is nobody's. */
+bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t begun,
+                           uint64_t deadline);
+/* Nothing is to be waited for any more: the client is about to be stopped, or all of them are. */
+bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
+/* Something there has been going on for at least so long. */
+bool cuda_is_held(struct dev *d, uint32_t gpus, uint64_t ns);
+/* For so long no operation on it took long. */
+bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns);
+
+/* The queue's client is gone: what the driver still has of it others wait for until it is over. */
+void cuda_quiet_drains(struct dev_queue *q, bool drains);
 
 /* Around the call: meanwhile the watch asks nothing of the GPUs, or it would wait, too, and nobody would hear of what is done, on whatever GPU. */
 void cuda_wait_begin(struct dev *d, uint32_t gpus);

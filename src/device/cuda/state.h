@@ -1,8 +1,8 @@
 /*
  * The cuda device: what its files share.
  *
- * One primary context of each GPU for all clients. The first GPU's is there from the start; another one's is made when
- * the first client uses it. A client's device area is one reservation of addresses for all of them, into which the
+ * One primary context of each GPU for all clients, and sometimes a second one (second.h). The first GPU's is there from the start; another one's
+ * is made when the first client uses it. A client's device area is one reservation of addresses for all of them, into which the
  * server's memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a stream of the
  * driver. Completion words are written by the GPU itself, at marks: a write behind everything submitted so far, made
  * when the client's ring has run dry and after every so many operations. The GPU cannot wake a sleeper, so one thread
@@ -11,7 +11,7 @@
  * A fault of the hardware ends the context for good, and with it the process: those who had work in flight get the
  * error, and the server starts another executor for the rest.
  *
- * Locks: dev.lock for the lists of clients and active queues, for how often groups of multiprocessors are used, and for who prints;
+ * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active queues, for how often groups of multiprocessors are used, and for who prints;
  * libraries_lock; open_lock, before all others. Of a client: memory_lock, then owners_lock or modules_lock; places_lock, then dev.lock.
  * Everything else of a client belongs to its thread, or to the executor's orders, of which device.h says which come one at a time.
  * Nobody reports a fault with one of them held.
@@ -57,10 +57,16 @@ struct cuda_place {
     uint32_t queues;           /* that are to be in it; places_lock */
 };
 
-/* One of the GPUs. It is opened before a client's thread is told of it. */
+#define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_second * DEV_DEVICES))
+
+/* One of the GPUs, or rather a context of it: the primary one, or the second (second.h). It is opened before a client's thread is told of
+ * it. */
 struct cuda_gpu {
     struct dev *dev;
-    uint32_t index; /* in dev->gpus */
+    uint32_t index; /* in dev->gpus, or dev->seconds */
+    bool is_second;
+    bool open;        /* of a second one, as is the following; open_lock */
+    uint64_t refused; /* when; 0: not */
     struct dev_info info;
     CUdevice device;
     CUcontext context; /* NULL: not open */
@@ -70,11 +76,14 @@ struct cuda_gpu {
     int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
     CUstream print_stream; /* output.h: always empty */
     uint32_t waits;        /* dev->lock: calls that may wait for what runs (quiet.h) */
+    uint64_t stood;        /* dev->lock: when an operation was last seen that took long */
+    _Atomic size_t stack;  /* of each thread, since somebody wanted more; 0: as it was (limit.c) */
 };
 
 struct dev {
     struct cuda_driver api;
     struct cuda_gpu gpus[DEV_DEVICES];
+    struct cuda_gpu seconds[DEV_DEVICES]; /* open_lock, until they are open */
     uint32_t count;
     struct dev_events events;
     _Atomic bool dead;
@@ -104,7 +113,8 @@ struct dev {
     bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    uint64_t patience_ns;      /* quiet.h; constant */
+    uint64_t patience_ns;      /* quiet.h; constant, as are the following */
+    uint64_t held_ns, calm_ns; /* second.h */
 };
 
 /* A range of a client's window that is mapped. */
@@ -153,6 +163,10 @@ struct dev_client {
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
     int priority;
+    pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
+    uint32_t away;               /* the client's thread: GPUs in whose second context it is, a bit each .. */
+    uint64_t away_until;         /* .. at least so long .. */
+    uint64_t away_ns;            /* .. which is longer each time */
     struct gm_list ranges;       /* the same */
     pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t owners_lock;
@@ -207,7 +221,8 @@ struct dev_client {
 
 struct cuda_function {
     CUkernel handle;
-    CUfunction loaded; /* the same in the GPU's primary context: found without a look at the current one */
+    CUfunction
+        loaded; /* the same in the GPU's primary context: found without a look at the current one; NULL: not loaded there */
     uint32_t param_bytes;
     bool in_clusters;     /* as it was compiled, whatever a launch says */
     bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
@@ -231,6 +246,7 @@ struct dev_module {
     } * globals;
     uint32_t globals_count;
     struct cuda_values *values; /* variables that are in the client's window (values.h); NULL: none */
+    bool altered;               /* attributes of its kernels were set that hold for one context */
     void *info;
 };
 
@@ -266,7 +282,8 @@ struct dev_queue {
     uint64_t marked;
     uint64_t seen;         /* dev->lock: completed, as the watch saw it last .. */
     uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet. quiet.h .. */
-    uint64_t grace;        /* .. and so much longer it may be there */
+    uint64_t grace;        /* .. and so much longer it may be there; and */
+    bool drains;           /* its client is gone, but not what it has begun, whatever its word says */
     uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
     uint64_t calls_marked; /* .. up to the last mark .. */
     uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */
@@ -289,10 +306,19 @@ static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
     return GM_LIKELY(!q->wanted) ? p : cuda_place_part(q, p);
 }
 
+/* The context of the GPU in which the client is. Any thread. */
+static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t index)
+{
+    const struct cuda_place *p = atomic_load_explicit(&c->seats[index].place, memory_order_acquire);
+    return p ? p->gpu : &c->dev->gpus[index];
+}
+
 /* Makes the GPU's context current in the calling thread. */
 void cuda_enter(struct cuda_gpu *g);
 /* The GPU is open from now on. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
+/* Its second context, which is made if there is none yet; NULL: there is none to be had. The same. */
+struct cuda_gpu *cuda_second_open(struct cuda_gpu *first);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
  * is the context's end ends the process. Any thread, no lock held. */
@@ -397,6 +423,8 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 /* --- limit.c: the client's thread, but for the beginning */
 /* Of a context that is new, and current. */
 void cuda_limits_open(struct cuda_gpu *g);
+/* Kernels may need as much stack in a context, which is quiet and current, as in the GPU's other one. */
+void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 
@@ -428,6 +456,10 @@ void cuda_queue_reuse(struct dev_queue *q);
 int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                       struct dev_queue **out);
 bool cuda_queue_is_done(struct dev_queue *q);
+/* What the driver had of it is done, and its client has heard of that; something may be held back. */
+bool cuda_queue_is_over(struct dev_queue *q);
+/* One of which the driver has nothing goes to another context, where its client already is. */
+void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to);
 void cuda_queue_destroy(struct dev_queue *q);
 /* Forgets what is held back. */
 void cuda_queue_drop(struct dev_queue *q);

@@ -207,7 +207,7 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r, con
 {
     struct cuda_gpu *to = dst->gpu, *from = src->gpu;
     CUstream into;
-    if (dst->reach & src->reach & CUDA_GPU_BIT(q->gpu))
+    if (dst->reach & src->reach & 1u << q->gpu->index)
         to = from = q->gpu;              /* wherever it lies; who has it may not be let to touch it */
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
@@ -253,7 +253,7 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 /* The GPU that has to do an operation on one piece of memory. */
 static struct cuda_gpu *doer_at(const struct dev_queue *q, const struct cuda_memory *m)
 {
-    return !m->gpu || (m->reach & CUDA_GPU_BIT(q->gpu)) ? q->gpu : m->gpu;
+    return !m->gpu || (m->reach & 1u << q->gpu->index) ? q->gpu : m->gpu;
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */

@@ -45,7 +45,8 @@ static bool look(struct dev_queue *q, uint64_t at)
         tp_word_wake(&q->slot->completed);
     }
     cuda_quiet_note(q, at, 0);
-    if (q->seen == q->marked && !q->print_seq) {
+    cuda_quiet_note_long(q, at);
+    if (q->seen == q->marked && !q->print_seq && !q->drains) {
         gm_list_remove(&q->active);
         q->since = 0;
     }
@@ -76,9 +77,9 @@ static void ask(struct dev *d)
 {
     uint32_t asked = 0;
     gm_list_for_each (q, &d->active, struct dev_queue, active) {
-        if ((asked >> q->gpu->index & 1) || q->gpu->waits)
+        if ((asked & CUDA_GPU_BIT(q->gpu)) || q->gpu->waits)
             continue;
-        asked |= 1u << q->gpu->index;
+        asked |= CUDA_GPU_BIT(q->gpu);
         cuda_enter(q->gpu);
         CUresult r = d->api.cuStreamQuery(q->stream);
         if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)

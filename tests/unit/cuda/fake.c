@@ -12,6 +12,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
+#include "device/cuda/second.h"
 
 struct green {
     struct fake_sms sms;
@@ -64,9 +65,11 @@ struct CUgraph_st {
 
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
-static bool graphs_refused, lost;
+static bool graphs_refused, seconds_refused, lost;
 static void (*asked)(CUstream);
 static unsigned channel_size;
+static CUfunction loaded[64];
+static unsigned loaded_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static CUstream streams[512];
@@ -306,6 +309,18 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
     return CUDA_SUCCESS;
 }
 
+/* A function is a handle of its library, and of the context in which it was loaded. */
+static CUfunction function_of(const struct cuda_library *l, const struct cuda_gpu *g)
+{
+    return (CUfunction)((uintptr_t)l | g->is_second);
+}
+
+static const struct cuda_library *library_of(CUfunction f)
+{
+    cr_assert(!entered || entered->is_second == ((uintptr_t)f & 1), "a function of another context");
+    return (const struct cuda_library *)((uintptr_t)f & ~(uintptr_t)1);
+}
+
 static CUresult graph_create(CUgraph *out, unsigned flags)
 {
     *out = calloc(1, sizeof(**out));
@@ -315,7 +330,7 @@ static CUresult graph_create(CUgraph *out, unsigned flags)
 /* Kernels are handles of their library. */
 static void set_node(struct CUgraph_st *g, unsigned i, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-    g->libraries[i] = params->func ? (void *)params->func : (void *)params->kern;
+    g->libraries[i] = params->func ? library_of(params->func) : (void *)params->kern;
     is_there(g->libraries[i]);
     cr_assert_neq(params->func != NULL, params->kern != NULL);
     cr_assert_eq(params->func != NULL, params->ctx == NULL);
@@ -392,9 +407,10 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
     uint32_t number;
     if (!extra) /* a time stamp: nobody looks at it */
         return act(s, (struct action) { .what = WAIT, .stream = s });
-    is_there((const struct cuda_library *)(void *)f);
+    const struct cuda_library *l = library_of(f);
+    is_there(l);
     memcpy(&number, extra[1], sizeof(number));
-    return act(s, (struct action) { .what = PRINT, .value = number, .library = (void *)f });
+    return act(s, (struct action) { .what = PRINT, .value = number, .library = l });
 }
 
 static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
@@ -414,7 +430,8 @@ static void wait_for_all(void)
         return;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < streams_count; i++)
-        cr_assert(!streams[i]->held || streams[i]->done == streams[i]->count, "everybody stands still");
+        cr_assert(!streams[i]->held || streams[i]->gpu != entered || streams[i]->done == streams[i]->count,
+                  "everybody stands still");
     pthread_mutex_unlock(&lock);
 }
 
@@ -644,6 +661,11 @@ struct dev *fake_devices(uint32_t count)
         *g = (struct cuda_gpu) {
             .dev = &d, .index = i, .context = (CUcontext)(void *)g, .info.multiprocessors = FAKE_SMS
         };
+        d.seconds[i] = (struct cuda_gpu) { .dev = &d,
+                                           .index = i,
+                                           .is_second = true,
+                                           .context = (CUcontext)(void *)&d.seconds[i],
+                                           .info.multiprocessors = FAKE_SMS };
         cuda_places_open(g);
         cuda_priorities_open(g);
         cuda_enter(g);
@@ -674,6 +696,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     pthread_mutex_init(&c->memory_lock, NULL);
     gm_list_init(&c->link);
     gm_list_init(&c->places);
+    gm_list_init(&c->ranges);
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
@@ -681,11 +704,15 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     gm_list_init(&c->owing);
     gm_list_init(&c->chained);
     cuda_runs_init(&c->runs);
+    pthread_mutex_init(&c->moves_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
     pthread_mutex_init(&c->modules_lock, NULL);
     tp_output_init(&c->output, c->session);
-    for (uint32_t i = 0; i < d->count; i++)
+    c->priority = priority;
+    for (uint32_t i = 0; i < d->count; i++) {
+        c->multiprocessors[i] = multiprocessors;
         cr_assert_eq(cuda_place_set(c, &d->gpus[i], multiprocessors, priority), CUDA_SUCCESS);
+    }
     cuda_output_join(c);
     return c;
 }
@@ -768,7 +795,7 @@ void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel 
         uint32_t number;
     } params = { .attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .number = k->number };
     struct cuda_function function = { .handle = (CUkernel)(void *)library,
-                                      .loaded = (CUfunction)(void *)library,
+                                      .loaded = k->unknown ? NULL : (CUfunction)(void *)library,
                                       .param_bytes = sizeof(params.number),
                                       .in_clusters = k->in_clusters };
     struct dev_module module = {
@@ -970,4 +997,40 @@ void cuda_module_unload(struct dev_module *m)
 CUresult cuda_gpu_open(struct cuda_gpu *g)
 {
     return CUDA_SUCCESS;
+}
+
+struct cuda_gpu *cuda_second_open(struct cuda_gpu *first)
+{
+    return seconds_refused ? NULL : &first->dev->seconds[first->index];
+}
+
+/* A client's thread asks. */
+CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k)
+{
+    CUfunction f = function_of((const struct cuda_library *)(void *)k, g);
+    for (unsigned i = 0; i < loaded_count; i++)
+        if (loaded[i] == f)
+            return f;
+    return NULL;
+}
+
+CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
+                               CUfunction *out)
+{
+    *out = cuda_library_known(l, cuda_home(c, device), k);
+    if (*out)
+        return CUDA_SUCCESS;
+    struct cuda_gpu *g = cuda_second_settle(c, device);
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
+    cr_assert_eq(g, entered);
+    wait_for_all();
+    cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
+    loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
+    return CUDA_SUCCESS;
+}
+
+void fake_refuse_seconds(bool refuse)
+{
+    seconds_refused = refuse;
 }

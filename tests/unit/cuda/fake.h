@@ -64,6 +64,8 @@ unsigned fake_graphs(void); /* executable ones that there are */
 unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);
+/* GPUs have no second context. */
+void fake_refuse_seconds(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */
 const char *fake_printed(void);
 /* The numbers of kernels and copies that have happened since the last call, in order. */
@@ -82,6 +84,7 @@ struct fake_kernel {
     bool more;                    /* others wait behind it */
     bool attribute;               /* it has one */
     bool in_clusters;             /* as it was compiled */
+    bool unknown;                 /* nobody has had it loaded */
 };
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k);

@@ -118,11 +118,11 @@ Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end
     fake_hold(runs_on->stream, false);
 }
 
-Test(quiet, what_is_nobodys_goes_after_a_while, .init = begin, .fini = end)
+Test(quiet, what_is_nobodys_waits_until_then, .init = begin, .fini = end)
 {
-    cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns()));
+    cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns(), gm_now_ns()));
     fake_hold(runs_on->stream, false);
-    cr_assert(cuda_quiet_wait_until(d, NULL, 1, UINT64_MAX));
+    cr_assert(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns(), UINT64_MAX));
 }
 
 static pthread_t tester;

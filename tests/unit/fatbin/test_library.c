@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/cuda/library.h"
+#include "device/cuda/second.h"
 #include "device/cuda/values.h"
 #include "files.h"
 #include "transport/memfd.h"
@@ -41,6 +42,23 @@ static void wait_for_unloads(unsigned count)
 
 void cuda_enter(struct cuda_gpu *g)
 {
+}
+
+/* Everything is there. */
+bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    return true;
+}
+
+/* Nothing runs. */
+struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
+{
+    return &c->dev->gpus[device];
+}
+
+struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
+{
+    return &c->dev->gpus[device];
 }
 
 static CUresult get_kernel(CUkernel *kernel, CUlibrary library, const char *name)

@@ -1,0 +1,190 @@
+#include "device/cuda/second.h"
+
+#include "base/log.h"
+#include "device/cuda/array.h"
+#include "device/cuda/chain.h"
+#include "device/cuda/library.h"
+#include "device/cuda/op.h"
+#include "device/cuda/quiet.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("second");
+
+/* Whoever could not go when it was time to tries again soon. */
+#define RETRY_PART 8u
+
+/* --- what keeps a client where it is ------------------------------------------------------------------------------------------------ */
+
+static bool has_green(struct dev_client *c, uint32_t device)
+{
+    bool green = false;
+    pthread_mutex_lock(&c->places_lock);
+    gm_list_for_each (p, &c->places, struct cuda_place, link)
+        green |= p->gpu->index == device && p->green;
+    pthread_mutex_unlock(&c->places_lock);
+    return green;
+}
+
+static bool has_arrays(const struct dev_client *c, uint32_t device)
+{
+    for (uint32_t i = 0; i < c->arrays_count; i++)
+        if (c->arrays[i].exists && c->arrays[i].gpu->index == device)
+            return true;
+    for (uint32_t i = 0; i < c->objects_count; i++)
+        if (c->objects[i].exists && c->objects[i].gpu->index == device)
+            return true;
+    return c->linking != NULL;
+}
+
+static bool has_values(struct dev_client *c, uint32_t device)
+{
+    bool any = false;
+    pthread_mutex_lock(&c->modules_lock);
+    gm_list_for_each (m, &c->modules, struct dev_module, link)
+        any |= m->gpu->index == device &&
+               (m->globals_count != 0 || m->altered || (!m->values && m->library->loses_values));
+    pthread_mutex_unlock(&c->modules_lock);
+    return any;
+}
+
+static bool is_over(struct dev_client *c, uint32_t device)
+{
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        if (q->gpu->index == device && !cuda_queue_is_over(q))
+            return false;
+    return true;
+}
+
+static bool may_go(struct dev_client *c, uint32_t device)
+{
+    return is_over(c, device) && !has_green(c, device) && !has_arrays(c, device) && !has_values(c, device);
+}
+
+/* --- going ------------------------------------------------------------------------------------------------------------------------ */
+
+/* moves_lock is held. */
+static bool go(struct dev_client *c, struct cuda_gpu *to)
+{
+    if (cuda_place_set(c, to, c->multiprocessors[to->index], c->priority) != CUDA_SUCCESS)
+        return false;
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        if (q->gpu->index == to->index)
+            cuda_queue_go(q, to);
+    cuda_places_collect(c, false);
+    return true;
+}
+
+static void go_away(struct dev_client *c, struct cuda_gpu *from)
+{
+    struct dev *d = c->dev;
+    const uint32_t bit = 1u << from->index;
+    if (from->is_second || pthread_mutex_trylock(&c->moves_lock) != 0)
+        return;
+    struct cuda_gpu *second = may_go(c, from->index) ? cuda_second_open(from) : NULL;
+    if (second && go(c, second)) {
+        c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : d->calm_ns;
+        c->away_until = gm_now_ns() + c->away_ns;
+        c->away |= bit;
+        gm_info(&topic, "a client is in the second context of device %u: a kernel keeps it from loading its own",
+                from->index);
+    }
+    pthread_mutex_unlock(&c->moves_lock);
+}
+
+void cuda_second_return(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    uint64_t now = gm_now_ns();
+    if (now < c->away_until || pthread_mutex_trylock(&c->moves_lock) != 0)
+        return;
+    c->away_until = now + d->held_ns;
+    for (uint32_t i = 0; i < d->count; i++) {
+        struct cuda_gpu *g = &d->gpus[i];
+        if (!(c->away >> i & 1) || !cuda_is_calm(g, d->calm_ns) || !may_go(c, i) || !go(c, g))
+            continue;
+        c->away &= ~(1u << i);
+        cuda_enter(g);
+        cuda_limits_follow(g, &d->seconds[i]);
+        gm_info(&topic, "a client is back in the primary context of device %u", i);
+    }
+    pthread_mutex_unlock(&c->moves_lock);
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------------------------------- */
+
+/* Others are to see what of the client runs; and it cannot go before it has. */
+static void hand_over(struct dev_client *c)
+{
+    cuda_chains_hand_over(c);
+    while (!gm_list_empty(&c->dirty))
+        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+}
+
+/* Until when to wait. What has been there for long already is not waited for. */
+static uint64_t patience(struct dev *d, const struct cuda_gpu *g, uint64_t begun)
+{
+    return cuda_is_held(d, CUDA_GPU_BIT(g), d->held_ns) ? begun : begun + d->held_ns;
+}
+
+struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
+{
+    struct dev *d = c->dev;
+    const uint64_t begun = gm_now_ns();
+    struct cuda_gpu *g = cuda_home(c, device);
+    uint64_t until = patience(d, g, begun);
+    hand_over(c);
+    while (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
+        if (cuda_is_leaving(d, c))
+            return NULL;
+        go_away(c, g);
+        g = cuda_home(c, device);
+        until = gm_now_ns() + d->held_ns / RETRY_PART;
+    }
+    cuda_enter(g);
+    if (g->is_second)
+        cuda_limits_follow(g, &d->gpus[device]);
+    return g;
+}
+
+struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
+{
+    struct dev *d = c->dev;
+    const uint64_t begun = gm_now_ns();
+    struct cuda_gpu *g = cuda_home(c, device);
+    uint64_t until = patience(d, g, begun);
+    while (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
+        if (cuda_is_leaving(d, c))
+            return NULL;
+        until = gm_now_ns() + d->held_ns / RETRY_PART;
+        struct cuda_gpu *other = g->is_second ? &d->gpus[device] : cuda_second_open(g);
+        if (other && !cuda_is_held(d, CUDA_GPU_BIT(other), d->held_ns))
+            g = other;
+    }
+    cuda_enter(g);
+    return g;
+}
+
+/* --- kernels -------------------------------------------------------------------------------------------------------------------- */
+
+void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes)
+{
+    const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    int now = 0;
+    if (bytes > INT32_MAX || d->api.cuFuncGetAttribute(&now, a, f) != CUDA_SUCCESS || (uint32_t)now >= bytes)
+        return; /* what it may not have, its launch will say */
+    (void)d->api.cuFuncSetAttribute(f, a, (int)bytes);
+}
+
+bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l)
+{
+    struct dev_client *c = q->client;
+    CUresult r = cuda_library_function(c, q->gpu->index, l->library, l->kernel, &l->loaded);
+    if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
+        return false;
+    if (!cuda_check(c, r, "the device refused to load a kernel"))
+        return false;
+    if (!q->stream)
+        cuda_stream_place(q); /* it has gone there */
+    if (l->shared_bytes)
+        cuda_second_allow(c->dev, l->loaded, l->shared_bytes);
+    return q->stream != NULL;
+}

@@ -1,0 +1,43 @@
+/*
+ * A second context of a GPU, for clients that somebody's long kernel keeps from loading theirs.
+ *
+ * A load waits until nothing runs in its context (quiet.h), and the primary context is everybody's: beside a kernel that does not end nobody could
+ * begin. So a client whose load has waited for CUDA_HELD_NS goes to a second context, made for the first one that needs it. There the hardware gives both
+ * contexts the GPU in turn, as it does with two processes: slower than beside each other, but nobody waits for somebody else's kernel. When
+ * no operation in the primary context has taken long for a while, its clients come back.
+ *
+ * Memory, its addresses, libraries and completion words are the process's, and the same in both contexts. What belongs to a context is left behind: streams
+ * are made anew, kernels are found again. So a client goes when nothing of it runs or waits to run, and stays where it is while it has
+ * something there that cannot be made again: a share or a green context (they are the primary context's), arrays and textures, variables
+ * in the driver's memory, attributes of kernels. docs/adr/0014-second-context.md has what was measured.
+ *
+ * The client's thread, where nothing else is said.
+ */
+#ifndef GMUX_DEVICE_CUDA_SECOND_H
+#define GMUX_DEVICE_CUDA_SECOND_H
+
+#include "base/clock.h"
+#include "device/cuda/state.h"
+
+struct cuda_op_launch;
+
+/* As long as whoever waits for operations of half a second each may have to (quiet.h). */
+#define CUDA_HELD_NS (2 * GM_NS_PER_S)
+/* So long after the last operation that took long clients come back; one that had to go again stays away twice as long .. */
+#define CUDA_CALM_NS (10 * GM_NS_PER_S)
+/* .. up to this. */
+#define CUDA_AWAY_MAX_NS (600 * GM_NS_PER_S)
+
+/* The context in which the client can load something now without holding up others, entered; it may have gone there. NULL: it is
+ * about to be stopped. */
+struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device);
+/* The same for what is the same in both, without going there: any thread. */
+struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device);
+/* Nothing of the client is in flight: it comes back, where it can. */
+void cuda_second_return(struct dev_client *c);
+/* The kernel of a launch, in the context of the queue, which may have gone there. False: the client has an error, or is about to be stopped. */
+bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l);
+/* A kernel that is loaded takes at least so much dynamic shared memory, in its context. */
+void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes);
+
+#endif

@@ -1,0 +1,291 @@
+/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's second context, and comes back. */
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "device/cuda/array.h"
+#include "device/cuda/library.h"
+#include "device/cuda/quiet.h"
+#include "device/cuda/second.h"
+#include "fake.h"
+
+TestSuite(second, .timeout = 20);
+
+static struct dev *d;
+static struct dev_client *one, *two;
+static struct dev_queue *runs_on, *own;
+static uint64_t seq;
+static _Atomic bool leaving, over;
+
+static struct dev_queue *queue(struct dev_client *c, uint32_t number)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, 0, number, 0, 0, &q), 0);
+    return q;
+}
+
+static void wait_until_over(struct dev_client *c, struct dev_queue *q)
+{
+    cuda_flush(c);
+    while (!cuda_queue_is_over(q))
+        sched_yield();
+}
+
+/* The kernel of one client runs on, for longer than anybody waits for; the other one has launched something before. */
+static void begin(void)
+{
+    d = fake_device();
+    one = fake_client(d, FAKE_SMS, 0);
+    two = fake_client(d, FAKE_SMS, 0);
+    two->leaving = &leaving;
+    runs_on = queue(one, 1);
+    own = queue(two, 1);
+    fake_launch(runs_on, 1, 1);
+    fake_launch(own, seq = 1, 2);
+    wait_until_over(two, own);
+    wait_until_over(one, runs_on);
+    fake_hold(runs_on->stream, true);
+    fake_launch(runs_on, 2, 1);
+    cuda_flush(one);
+    d->patience_ns = d->held_ns = 0;
+    while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
+        sched_yield();
+}
+
+static void end(void)
+{
+    fake_hold(runs_on->stream, false);
+    fake_client_end(one);
+    fake_client_end(two);
+}
+
+static void launch_unknown(struct dev_queue *q)
+{
+    fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = 3, .unknown = true });
+}
+
+static void expect(uint32_t number, unsigned times)
+{
+    const uint32_t *numbers;
+    unsigned count = fake_happened(&numbers), found = 0;
+    for (unsigned i = 0; i < count; i++)
+        found += numbers[i] == number;
+    cr_assert_eq(found, times);
+}
+
+Test(second, a_client_goes_there_to_load, .init = begin, .fini = end)
+{
+    struct dev_queue *other = queue(two, 2);
+    launch_unknown(own);
+    expect(3, 1);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(other->gpu, &d->seconds[0]);
+    cr_assert_eq(cuda_home(one, 0), &d->gpus[0], "whoever need not load stays");
+    fake_launch(own, ++seq, 4); /* known in the primary context */
+    wait_until_over(two, own);
+    expect(4, 1);
+}
+
+Test(second, and_what_it_begins_there_is_there, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    struct dev_queue *new = queue(two, 2);
+    cr_assert_eq(new->gpu, &d->seconds[0]);
+    fake_launch(new, 1, 5);
+    cr_assert_eq(cuda_wait(own, ++seq, new, 1), 0);
+    fake_launch(own, ++seq, 6);
+    wait_until_over(two, own);
+    wait_until_over(two, new);
+    expect(5, 1);
+}
+
+Test(second, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    for (unsigned i = 0; i < 16 * 20; i++)
+        fake_launch_one_of_many(own, ++seq, 7);
+    wait_until_over(two, own);
+    expect(7, 16 * 20);
+    cr_assert_gt(fake_graph_launches(), 0);
+}
+
+Test(second, what_was_held_back_is_found_there, .init = begin, .fini = end)
+{
+    cr_assert_eq(cuda_gate(own, ++seq), 0);
+    launch_unknown(own);
+    fake_launch(own, ++seq, 4);
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
+    atomic_store(&own->slot->gate, seq - 2);
+    cuda_flush(two);
+    cuda_gate_moved(own);
+    wait_until_over(two, own);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    expect(4, 1);
+}
+
+static void *load(void *arg)
+{
+    launch_unknown(arg);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+static pthread_t loads(void)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, load, own), 0);
+    return thread;
+}
+
+static void looks(unsigned times)
+{
+    const uint64_t until = gm_now_ns() + times * GM_NS_PER_MS;
+    while (gm_now_ns() < until)
+        sched_yield();
+}
+
+Test(second, not_while_something_of_it_runs, .init = begin, .fini = end)
+{
+    fake_hold(own->stream, true);
+    fake_launch(own, ++seq, 2);
+    pthread_t thread = loads();
+    looks(20);
+    cr_assert_not(atomic_load(&over));
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    fake_hold(own->stream, false);
+    pthread_join(thread, NULL);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+}
+
+/* It waits, and goes on when the kernel ends. */
+static void stays(void)
+{
+    pthread_t thread = loads();
+    looks(20);
+    cr_assert_not(atomic_load(&over));
+    fake_hold(runs_on->stream, false);
+    pthread_join(thread, NULL);
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    expect(3, 1);
+}
+
+Test(second, not_where_there_is_none, .init = begin, .fini = end)
+{
+    fake_refuse_seconds(true);
+    stays();
+}
+
+static void add_module(struct dev_module *m)
+{
+    m->gpu = &d->gpus[0];
+    gm_list_init(&m->link);
+    gm_list_append(&two->modules, &m->link);
+}
+
+Test(second, not_with_variables_of_the_drivers, .init = begin, .fini = end)
+{
+    static struct cuda_library l = { .loses_values = true };
+    static struct dev_module m = { .library = &l };
+    add_module(&m);
+    stays();
+    gm_list_remove(&m.link);
+}
+
+Test(second, not_with_attributes_that_hold_there, .init = begin, .fini = end)
+{
+    static struct cuda_library l;
+    static struct dev_module m = { .library = &l, .altered = true };
+    add_module(&m);
+    stays();
+    gm_list_remove(&m.link);
+}
+
+Test(second, not_with_arrays, .init = begin, .fini = end)
+{
+    struct cuda_array a = { .exists = true, .gpu = &d->gpus[0] };
+    two->arrays = &a;
+    two->arrays_count = 1;
+    stays();
+    two->arrays_count = 0;
+}
+
+Test(second, not_with_a_share, .init = begin, .fini = end)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    d->patience_ns = INT64_MAX; /* the green context has been made before */
+    cuda_client_set_share(two, 30, multiprocessors, 0);
+    d->patience_ns = 0;
+    two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
+    stays();
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
+}
+
+Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+{
+    fake_refuse_seconds(true);
+    pthread_t thread = loads();
+    looks(5);
+    atomic_store(&leaving, true);
+    pthread_join(thread, NULL);
+    expect(3, 0);
+}
+
+static void come_back(void)
+{
+    fake_hold(runs_on->stream, false);
+    wait_until_over(one, runs_on);
+    two->away_until = 0;
+    (void)cuda_backlog(two);
+}
+
+Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    wait_until_over(two, own);
+    two->away_until = 0;
+    d->calm_ns = GM_NS_PER_S * 3600;
+    (void)cuda_backlog(two);
+    cr_assert_eq(own->gpu, &d->seconds[0], "not before");
+    d->calm_ns = 0;
+    come_back();
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    fake_launch(own, ++seq, 4);
+    launch_unknown(own);
+    wait_until_over(two, own);
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    expect(3, 2);
+}
+
+Test(second, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .fini = end)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    launch_unknown(own);
+    cuda_client_set_share(two, 30, multiprocessors, 0);
+    wait_until_over(two, own);
+    cr_assert_eq(fake_greens(), 0);
+    d->calm_ns = 0;
+    come_back();
+    fake_launch(own, ++seq, 4);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
+}
+
+Test(second, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
+{
+    uint64_t before;
+    d->calm_ns = 1000;
+    launch_unknown(own);
+    before = two->away_ns;
+    wait_until_over(two, own);
+    d->calm_ns = 0;
+    come_back();
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    fake_hold(runs_on->stream, true);
+    fake_launch(runs_on, 3, 1);
+    cuda_flush(one);
+    while (!cuda_is_held(d, 1, 0))
+        sched_yield();
+    launch_unknown(own);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(two->away_ns, 2 * before);
+}
