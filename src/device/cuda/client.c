@@ -14,6 +14,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/second.h"
 
 /* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
  * server's patience with an executor that does not answer. */
@@ -74,7 +75,7 @@ static CUresult take_seat(struct dev_client *c, struct cuda_gpu *g)
 {
     struct cuda_seat *seat = &c->seats[g->index];
     CUdeviceptr at = 0;
-    CUresult r = cuda_place_set(c, g, c->multiprocessors[g->index], c->priority);
+    CUresult r = cuda_second_seat(c, g);
     if (r == CUDA_SUCCESS)
         r = c->dev->api.cuMemHostGetDevicePointer_v2(&at, c->session->streams, 0);
     if (r != CUDA_SUCCESS)

@@ -148,7 +148,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     struct cuda_seat *seat = &c->seats[g->index];
     const struct cuda_place *now = atomic_load_explicit(&seat->place, memory_order_relaxed);
     CUresult r = CUDA_SUCCESS;
-    if (multiprocessors >= g->info.multiprocessors || g->groups.count == 0)
+    if (!cuda_place_is_part(g, multiprocessors))
         multiprocessors = 0;
     if (now && now->gpu == g && now->multiprocessors == multiprocessors && now->low == (priority > 0))
         return CUDA_SUCCESS;

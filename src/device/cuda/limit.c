@@ -7,6 +7,7 @@
  */
 #include "base/log.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/second.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -71,10 +72,10 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
         if (w.value > limits[i].most)
             return GM_CUDA_OUT_OF_MEMORY;
         CUresult r = api->cuCtxGetLimit(&now, limits[i].limit);
-        if (r == CUDA_SUCCESS && w.value > now && !cuda_quiet_wait(c, CUDA_GPU_BIT(c->asked)))
-            r = CUDA_ERROR_NOT_READY;
-        if (r == CUDA_SUCCESS && w.value > now)
-            r = set(c->asked, limits[i].limit, w.value);
+        if (r == CUDA_SUCCESS && w.value > now) {
+            struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
+            r = g ? set(g, limits[i].limit, w.value) : CUDA_ERROR_NOT_READY;
+        }
         /* Too late because another program has printed: some text may be lost, and that is all. */
         bool late = limits[i].limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
         return late ? GM_CUDA_SUCCESS : (int)r;

@@ -258,7 +258,7 @@ uint32_t cuda_backlog(struct dev_client *c)
 {
     if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed)))
         advance_all(c); /* before more of the ring is read */
-    if (GM_UNLIKELY(c->away) && cuda_unfinished(c) == 0)
+    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0)
         cuda_second_return(c);
     return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }

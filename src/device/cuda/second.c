@@ -14,14 +14,14 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("second");
 
 /* --- what keeps a client where it is ------------------------------------------------------------------------------------------------ */
 
-static bool has_green(struct dev_client *c, uint32_t device)
+static bool has_parts(struct dev_client *c, uint32_t device)
 {
-    bool green = false;
+    bool any = false;
     pthread_mutex_lock(&c->places_lock);
     gm_list_for_each (p, &c->places, struct cuda_place, link)
-        green |= p->gpu->index == device && p->green;
+        any |= p->gpu->index == device && p->of;
     pthread_mutex_unlock(&c->places_lock);
-    return green;
+    return any;
 }
 
 static bool has_arrays(const struct dev_client *c, uint32_t device)
@@ -56,7 +56,7 @@ static bool is_over(struct dev_client *c, uint32_t device)
 
 static bool may_go(struct dev_client *c, uint32_t device)
 {
-    return is_over(c, device) && !has_green(c, device) && !has_arrays(c, device) && !has_values(c, device);
+    return is_over(c, device) && !has_parts(c, device) && !has_arrays(c, device) && !has_values(c, device);
 }
 
 /* --- going ------------------------------------------------------------------------------------------------------------------------ */
@@ -73,20 +73,23 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
     return true;
 }
 
+/* moves_lock is held, or nobody else knows of the client yet. */
+static void note_away(struct dev_client *c, const struct cuda_gpu *second)
+{
+    c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : c->dev->calm_ns;
+    atomic_store_explicit(&c->away_until, gm_now_ns() + c->away_ns, memory_order_relaxed);
+    atomic_fetch_or_explicit(&c->away, 1u << second->index, memory_order_release);
+    gm_info(&topic, "a client is in the second context of device %u: a kernel keeps it from loading its own",
+            second->index);
+}
+
 static void go_away(struct dev_client *c, struct cuda_gpu *from)
 {
-    struct dev *d = c->dev;
-    const uint32_t bit = 1u << from->index;
     if (from->is_second || pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
     struct cuda_gpu *second = may_go(c, from->index) ? cuda_second_open(from) : NULL;
-    if (second && go(c, second)) {
-        c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : d->calm_ns;
-        c->away_until = gm_now_ns() + c->away_ns;
-        c->away |= bit;
-        gm_info(&topic, "a client is in the second context of device %u: a kernel keeps it from loading its own",
-                from->index);
-    }
+    if (second && go(c, second))
+        note_away(c, second);
     pthread_mutex_unlock(&c->moves_lock);
 }
 
@@ -94,14 +97,15 @@ void cuda_second_return(struct dev_client *c)
 {
     struct dev *d = c->dev;
     uint64_t now = gm_now_ns();
-    if (now < c->away_until || pthread_mutex_trylock(&c->moves_lock) != 0)
+    if (now < atomic_load_explicit(&c->away_until, memory_order_relaxed) ||
+        pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
-    c->away_until = now + d->held_ns;
+    atomic_store_explicit(&c->away_until, now + d->held_ns, memory_order_relaxed);
     for (uint32_t i = 0; i < d->count; i++) {
         struct cuda_gpu *g = &d->gpus[i];
-        if (!(c->away >> i & 1) || !cuda_is_calm(g, d->calm_ns) || !may_go(c, i) || !go(c, g))
+        if (!cuda_home(c, i)->is_second || !cuda_is_calm(g, d->calm_ns) || !may_go(c, i) || !go(c, g))
             continue;
-        c->away &= ~(1u << i);
+        atomic_fetch_and_explicit(&c->away, ~(1u << i), memory_order_relaxed);
         cuda_enter(g);
         cuda_limits_follow(g, &d->seconds[i]);
         gm_info(&topic, "a client is back in the primary context of device %u", i);
@@ -143,6 +147,21 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     if (g->is_second)
         cuda_limits_follow(g, &d->gpus[device]);
     return g;
+}
+
+CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
+{
+    struct dev *d = c->dev;
+    const uint32_t multiprocessors = c->multiprocessors[g->index];
+    const uint64_t now = gm_now_ns();
+    struct cuda_gpu *second = NULL;
+    if (cuda_place_is_part(g, multiprocessors) &&
+        !cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), now, patience(d, g, now)) && !cuda_is_leaving(d, c))
+        second = cuda_second_open(g);
+    CUresult r = cuda_place_set(c, second ? second : g, multiprocessors, c->priority);
+    if (r == CUDA_SUCCESS && second)
+        note_away(c, second);
+    return r;
 }
 
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)

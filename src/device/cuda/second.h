@@ -8,8 +8,8 @@
  *
  * Memory, its addresses, libraries and completion words are the process's, and the same in both contexts. What belongs to a context is left behind: streams
  * are made anew, kernels are found again. So a client goes when nothing of it runs or waits to run, and stays where it is while it has
- * something there that cannot be made again: a share or a green context (they are the primary context's), arrays and textures, variables
- * in the driver's memory, attributes of kernels. docs/adr/0014-second-context.md has what was measured.
+ * something there that cannot be made again: green contexts of its own (they are the primary context's), arrays and textures, variables
+ * in the driver's memory, attributes of kernels. Its share of the multiprocessors, a green context as well, does not hold there. docs/adr/0014-second-context.md has what was measured.
  *
  * The client's thread, where nothing else is said.
  */
@@ -31,7 +31,10 @@ struct cuda_op_launch;
 /* The context in which the client can load something now without holding up others, entered; it may have gone there. NULL: it is
  * about to be stopped. */
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device);
-/* The same for what is the same in both, without going there: any thread. */
+/* A GPU that the client begins to use, which is entered: its place there, in the second context where the share that it is to have would have
+ * to wait. An order's thread. */
+CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g);
+/* As cuda_second_settle() for what is the same in both contexts, without going anywhere: any thread. */
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device);
 /* Nothing of the client is in flight: it comes back, where it can. */
 void cuda_second_return(struct dev_client *c);

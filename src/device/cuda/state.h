@@ -164,9 +164,9 @@ struct dev_client {
     uint32_t multiprocessors[DEV_DEVICES];
     int priority;
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
-    uint32_t away;               /* the client's thread: GPUs in whose second context it is, a bit each .. */
-    uint64_t away_until;         /* .. at least so long .. */
-    uint64_t away_ns;            /* .. which is longer each time */
+    _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
+    _Atomic uint64_t away_until; /* .. at least so long .. */
+    uint64_t away_ns;            /* .. which is longer each time; moves_lock */
     struct gm_list ranges;       /* the same */
     pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t owners_lock;
@@ -369,6 +369,11 @@ void cuda_places_open(struct cuda_gpu *g);
 void cuda_priorities_open(struct cuda_gpu *g);
 /* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
+/* That place would be a green context. */
+static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
+{
+    return multiprocessors && multiprocessors < g->info.multiprocessors && g->groups.count;
+}
 /* The place's green context, of these. */
 CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsigned count);
 /* Destroys places that nothing is in any more; `all`: those that something may be in, too. */

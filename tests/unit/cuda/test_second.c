@@ -210,15 +210,50 @@ Test(second, not_with_arrays, .init = begin, .fini = end)
     two->arrays_count = 0;
 }
 
-Test(second, not_with_a_share, .init = begin, .fini = end)
+static void come_back(void)
+{
+    fake_hold(runs_on->stream, false);
+    wait_until_over(one, runs_on);
+    two->away_until = 0;
+    (void)cuda_backlog(two);
+}
+
+/* Which does not hold there; it is a part of the primary context. */
+Test(second, without_its_share, .init = begin, .fini = end)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
     d->patience_ns = INT64_MAX; /* the green context has been made before */
     cuda_client_set_share(two, 30, multiprocessors, 0);
     d->patience_ns = 0;
-    two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
-    stays();
+    fake_launch(own, ++seq, 4);
+    wait_until_over(two, own);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
+    launch_unknown(own);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(fake_stream_groups(own->stream), 0);
+    cr_assert_eq(fake_greens(), 0);
+    wait_until_over(two, own);
+    d->calm_ns = 0;
+    come_back();
+    fake_launch(own, ++seq, 4);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
+}
+
+Test(second, whoever_begins_with_a_share_begins_there, .init = begin, .fini = end)
+{
+    struct cuda_place *none = NULL;
+    two->multiprocessors[0] = 40;
+    atomic_store(&two->seats[0].place, none);
+    cr_assert_eq(cuda_second_seat(two, &d->gpus[0]), CUDA_SUCCESS);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    struct dev_queue *new = queue(two, 2);
+    fake_launch(new, 1, 5);
+    wait_until_over(two, new);
+    d->calm_ns = 0;
+    come_back();
+    fake_launch(new, 2, 5);
+    cr_assert_eq(__builtin_popcountll(fake_stream_groups(new->stream)), 5);
 }
 
 Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
@@ -229,14 +264,6 @@ Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = en
     atomic_store(&leaving, true);
     pthread_join(thread, NULL);
     expect(3, 0);
-}
-
-static void come_back(void)
-{
-    fake_hold(runs_on->stream, false);
-    wait_until_over(one, runs_on);
-    two->away_until = 0;
-    (void)cuda_backlog(two);
 }
 
 Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
