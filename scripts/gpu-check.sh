@@ -216,20 +216,29 @@ if [ -x "$misbehave" ]; then
     check "gmux nbody beside it" "$build/examples/nbody" -benchmark -compare -numbodies=16384 -iterations=10
     check "gmux api-launch beside it" "$build/tests/api/api-launch"
     echo "        they took $(($(date +%s) - begun)) s"
+    mkfifo "$dir/steady"
+    timeout 100 "$misbehave" steady <"$dir/steady" >"$dir/rounds" 2>&1 &
+    steady=$!
+    exec 9>"$dir/steady"
+    for _ in $(seq 200); do grep -q running "$dir/rounds" && break || sleep 0.1; done
     executor=$(pgrep -f "executor.*--device cuda" | sort)
     kill -9 "$endless"
     wait "$endless" 2>/dev/null
     next_executor
+    exec 9>&-
+    wait "$steady"
+    status=$?
+    verdict "gmux one that worked on while the kernel was ended with its context: $(tail -n 1 "$dir/rounds")" $status "$dir/rounds"
     check "gmux vecadd after it" "$build/examples/vecadd"
 fi
 echo "== a program hands over without end behind an endless kernel, and lies about what is done; nobody loads anything meanwhile"
 for streams in 1 300; do
     [ -x "$misbehave" ] || break
     mkfifo "$dir/steady.$streams"
-    timeout 100 "$misbehave" steady <"$dir/steady.$streams" >"$dir/steady" 2>&1 &
+    timeout 100 "$misbehave" steady <"$dir/steady.$streams" >"$dir/rounds" 2>&1 &
     steady=$!
     exec 9>"$dir/steady.$streams"
-    for _ in $(seq 200); do grep -q running "$dir/steady" && break || sleep 0.1; done
+    for _ in $(seq 200); do grep -q running "$dir/rounds" && break || sleep 0.1; done
     "$misbehave" liar $streams >"$dir/liar" 2>&1 9>&- &
     liar=$!
     for _ in $(seq 200); do grep -q running "$dir/liar" && break || sleep 0.1; done
@@ -237,7 +246,7 @@ for streams in 1 300; do
     exec 9>&-
     wait "$steady"
     status=$?
-    verdict "gmux one beside a program with $streams streams: $(tail -n 1 "$dir/steady")" $status "$dir/steady"
+    verdict "gmux one beside a program with $streams streams: $(tail -n 1 "$dir/rounds")" $status "$dir/rounds"
     executor=$(pgrep -f "executor.*--device cuda" | sort)
     kill -9 "$liar"
     wait "$liar" 2>/dev/null

@@ -16,9 +16,11 @@
 #include "device/cuda/quiet.h"
 #include "device/cuda/second.h"
 
-/* A kernel of a client that is gone may run this long before the executor ends itself to be rid of it; less than the
- * server's patience with an executor that does not answer. */
-#define STOP_NS (20 * GM_NS_PER_S)
+/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
+#define STOP_NS       (20 * GM_NS_PER_S)
+#define STOP_AGAIN_NS (2 * GM_NS_PER_S)
+/* .. or at last anyway; less than the server's patience. */
+#define STOP_MAX_NS (120 * GM_NS_PER_S)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -381,17 +383,22 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-/* A kernel that runs can only be waited for: the context is everybody's. */
-static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
+/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is ended with the context, at a moment when
+ * nobody else loses anything by that, if there is one. */
+static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
 {
     struct dev *d = c->dev;
     const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
+    uint64_t next = stopped + STOP_NS, now;
     CUresult r = CUDA_SUCCESS;
     cuda_enter(q->gpu);
     while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
-        if (gm_now_ns() > deadline) {
-            gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
-            cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
+        if ((now = gm_now_ns()) > next) {
+            if (cuda_quiet_freeze(d) || now > stopped + STOP_MAX_NS) {
+                gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
+                cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
+            }
+            next = now + STOP_AGAIN_NS;
         }
         nanosleep(&pause, NULL);
     }
@@ -402,14 +409,15 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t deadline)
 
 void cuda_client_stop(struct dev_client *c)
 {
-    uint64_t deadline = gm_now_ns() + STOP_NS;
+    const uint64_t now = gm_now_ns();
+    atomic_store_explicit(&c->gone, true, memory_order_relaxed);
     cuda_enter(&c->dev->gpus[0]);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_quiet_drains(q, q->stream != NULL);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        drain(c, q, deadline);
+        drain(c, q, now);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
     cuda_output_stop(c);

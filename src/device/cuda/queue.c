@@ -260,7 +260,8 @@ uint32_t cuda_backlog(struct dev_client *c)
         advance_all(c); /* before more of the ring is read */
     if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0)
         cuda_second_return(c);
-    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+    bool room = cuda_has_room(c) && atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) == 0;
+    return GM_LIKELY(room) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
 void cuda_flush(struct dev_client *c)

@@ -4,6 +4,7 @@
 
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (10 * GM_NS_PER_MS)
+#define FREEZE_NS  (200 * GM_NS_PER_MS)
 
 /* dev->lock held. */
 static bool stands(const struct dev_queue *q, uint64_t now, uint64_t patience)
@@ -53,6 +54,33 @@ void cuda_quiet_drains(struct dev_queue *q, bool drains)
         pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
+}
+
+/* By the words: it is those that say who is told of a loss. */
+static bool somebody_is_busy(struct dev *d)
+{
+    bool busy = false;
+    pthread_mutex_lock(&d->lock);
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        busy |= !atomic_load_explicit(&c->gone, memory_order_relaxed) && cuda_unfinished(c) != 0;
+    pthread_mutex_unlock(&d->lock);
+    return busy;
+}
+
+bool cuda_quiet_freeze(struct dev *d)
+{
+    const struct timespec nap = { .tv_nsec = (long)NAP_NS };
+    const uint64_t until = gm_now_ns() + FREEZE_NS;
+    atomic_fetch_add(&d->frozen, 1);
+    nanosleep(&nap, NULL); /* what their threads have just read they hand over */
+    while (somebody_is_busy(d)) {
+        if (gm_now_ns() > until) {
+            atomic_fetch_sub(&d->frozen, 1);
+            return false;
+        }
+        nanosleep(&nap, NULL);
+    }
+    return true;
 }
 
 bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)

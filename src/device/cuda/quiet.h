@@ -59,6 +59,10 @@ bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns);
 /* The queue's client is gone: what the driver still has of it others wait for until it is over. */
 void cuda_quiet_drains(struct dev_queue *q, bool drains);
 
+/* Has clients hand over nothing more, until none has anything in flight: then the context can go without anybody's loss. False, and they
+ * go on, if that does not come soon. What the gone have in flight does not count. */
+bool cuda_quiet_freeze(struct dev *d);
+
 /* Around the call: meanwhile the watch asks nothing of the GPUs, or it would wait, too, and nobody would hear of what is done, on whatever GPU. */
 void cuda_wait_begin(struct dev *d, uint32_t gpus);
 void cuda_wait_end(struct dev *d, uint32_t gpus);

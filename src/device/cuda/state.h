@@ -87,6 +87,7 @@ struct dev {
     uint32_t count;
     struct dev_events events;
     _Atomic bool dead;
+    _Atomic uint32_t frozen; /* clients hand over nothing (quiet.h): for so many that want it */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -163,6 +164,7 @@ struct dev_client {
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
     int priority;
+    _Atomic bool gone;           /* its work goes off the device */
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
     _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */

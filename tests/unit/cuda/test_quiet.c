@@ -146,3 +146,19 @@ Test(quiet, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini =
         sched_yield();
     fake_hold(runs_on->stream, false);
 }
+
+/* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */
+Test(quiet, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
+{
+    cr_assert_not(cuda_quiet_freeze(d));
+    cr_assert_eq(cuda_backlog(three), 0, "they go on");
+    atomic_store(&one->gone, true);
+    fake_hold(short_ones->stream, true);
+    fake_launch(short_ones, 1, 2);
+    cuda_flush(three);
+    cr_assert_not(cuda_quiet_freeze(d));
+    fake_hold(short_ones->stream, false);
+    cr_assert(cuda_quiet_freeze(d));
+    cr_assert_geq(cuda_backlog(three), CUDA_DEPTH, "nothing more is read");
+    fake_hold(runs_on->stream, false);
+}
