@@ -12,8 +12,10 @@
  * the same time is limited to:
  * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop;
  * - client_device, client_set_share: the same; array_memory: the same;
- * - module_load, module_place, module_unload: several of them, of different modules, and beside any of the others but client_destroy;
- * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop.
+ * - module_load, module_place, module_unload: several of them, of different modules, and beside any of the others but client_destroy,
+ *   and module_place not beside client_stop;
+ * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop. Between the two there may be any of
+ *   the others but memory_map, memory_attach and module_place.
  * Whatever several clients share, the back end has a lock for. A function that takes long holds none that others wait for.
  *
  * Trust. Sizes, addresses and handles in queue operations come from a hostile client: the back end checks
@@ -154,10 +156,13 @@ struct dev_ops {
     int (*client_device)(struct dev_client *c, uint32_t device);
     /* `device` may touch what the client has and will have on `peer` by memory_map, or may no longer. NULL: every device may touch everything. */
     int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
-    /* Takes every operation of the client off the device, running kernels included, within a bounded time.
-     * Nothing of the client runs after it returns; its modules, queues and memory are still there. */
+    /* Takes every operation of the client off the device, running kernels included, within a bounded time. Nothing of the client runs
+     * after it returns, and nothing touches its device memory: whoever made that may take it back at once. Memory that came by
+     * memory_attach with a descriptor for the device area of a device whose memory is apart must not be held any more; memory_unmap of
+     * such a range is accepted afterwards all the same. Modules, queues and host memory are still there. */
     void (*client_stop)(struct dev_client *c);
-    /* Frees the client with all modules and queues left in it. After client_stop. */
+    /* Frees the client with all that is left in it. After client_stop. May take as long as the device has something to do, for
+     * whomever: nobody waits for it. */
     void (*client_destroy)(struct dev_client *c);
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */

@@ -97,13 +97,21 @@ static int do_remove(struct exe_order *o)
     return 0;
 }
 
+/* One that was stopped gets no memory any more, and nothing is written to what it had. */
+static bool has_memory(const struct exe_client *c)
+{
+    return c && !c->stopped;
+}
+
 static int do_map(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_map m;
     wire_get_engine_map(&o->body, &m);
-    if (o->client && o->fds_count == 0)
+    if (!has_memory(o->client))
+        return GM_CUDA_INVALID_HANDLE;
+    if (o->fds_count == 0)
         return e->ops->memory_map(o->client->dev, m.address, m.size);
-    if (o->client && e->ops->memory_attach && m.device < e->devices)
+    if (e->ops->memory_attach && m.device < e->devices)
         return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], 0, m.device, 0);
     return GM_CUDA_INVALID_HANDLE;
 }
@@ -112,7 +120,7 @@ static int do_attach(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_attach m;
     wire_get_engine_attach(&o->body, &m);
-    if (!o->client || !e->ops->memory_attach || m.device >= e->devices)
+    if (!has_memory(o->client) || !e->ops->memory_attach || m.device >= e->devices)
         return GM_CUDA_INVALID_HANDLE;
     return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], m.offset, m.device, m.access);
 }
@@ -209,7 +217,7 @@ static int do_place(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_module_place m;
     wire_get_engine_module_place(&o->body, &m);
-    struct exe_module *module = o->client ? find_module(o->client, m.module) : NULL;
+    struct exe_module *module = has_memory(o->client) ? find_module(o->client, m.module) : NULL;
     return module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0) : GM_CUDA_INVALID_HANDLE;
 }
 
@@ -225,6 +233,7 @@ static int carry_out(struct exe_engine *e, struct exe_order *o)
 {
     switch (o->type) {
     case 0:
+    case WIRE_ENGINE_CLIENT_STOP:
         if (o->client)
             exe_client_stop(o->client);
         return 0;
@@ -329,6 +338,7 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
     case WIRE_ENGINE_CLIENT_SET:
     case WIRE_ENGINE_CLIENT_DEVICE:
     case WIRE_ENGINE_CLIENT_PEER:
+    case WIRE_ENGINE_CLIENT_STOP:
     case WIRE_ENGINE_CLIENT_REMOVE:
     case WIRE_ENGINE_MAP:
     case WIRE_ENGINE_ATTACH:

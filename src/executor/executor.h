@@ -63,7 +63,7 @@ struct exe_client {
 
     _Atomic bool stop;    /* order to the thread */
     _Atomic bool failed;  /* set once, by whoever found out */
-    _Atomic bool leaving; /* it has failed, or is to be removed: what waits for it on the device need not */
+    _Atomic bool leaving; /* it has failed, or is to be stopped: what waits for it on the device need not */
 
     /* The client's thread only. */
     struct tp_ring ring;

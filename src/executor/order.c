@@ -12,7 +12,8 @@
 #define THREAD  4u  /* that reads its ring, and its work */
 #define MODULES 8u  /* those of `modules` */
 #define ARRAYS  16u /* how much memory they may take */
-#define ALL     31u
+#define VALUES  32u /* what modules write into its memory; several at a time `need` it */
+#define ALL     63u
 
 /* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
 #define LONG_HOST_BYTES (8u << 20)
@@ -67,8 +68,8 @@ static void plan_module(struct exe_order *o, struct wire_dec *body)
     case WIRE_ENGINE_MODULE_PLACE:
         wire_get_engine_module_place(body, &p);
         touch_module(o, p.module);
-        o->needs = MEMORY; /* its own range, which is there to stay */
-        o->beside = true;  /* code may be loaded again, with its variables where they are now */
+        o->needs = MEMORY | VALUES; /* its own range, which is there until the client is stopped */
+        o->beside = true;           /* code may be loaded again, with its variables where they are now */
         break;
     default:
         wire_get_engine_module_unload(body, &u);
@@ -108,8 +109,11 @@ static void plan(struct exe_order *o)
         return;
     switch (o->type) {
     case 0: /* a load goes on meanwhile: whoever waits for its client's work is not to wait for that, too */
-        o->touches = THREAD | MEMORY | DEVICES | ARRAYS;
+    case WIRE_ENGINE_CLIENT_STOP:
+        o->touches = THREAD | MEMORY | DEVICES | ARRAYS | VALUES;
         o->beside = true;
+        /* Orders before it may wait for a GPU. */
+        atomic_store_explicit(&o->client->leaving, true, memory_order_release);
         break;
     case WIRE_ENGINE_CLIENT_ADD:
         touch_all(o);
@@ -118,7 +122,6 @@ static void plan(struct exe_order *o)
     case WIRE_ENGINE_CLIENT_REMOVE:
         touch_all(o);
         o->beside = true;
-        /* Orders before it may wait for a GPU. */
         atomic_store_explicit(&o->client->leaving, true, memory_order_release);
         break;
     case WIRE_ENGINE_CLIENT_SET:
@@ -161,7 +164,7 @@ static bool share_module(const struct exe_order *a, const struct exe_order *b)
 /* `before`: what those before it touch, with a bit for each module that may stand for others, too. */
 static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 {
-    if (before->touches & (o->touches | o->needs) & ~MODULES)
+    if (before->touches & (o->touches | o->needs) & ~MODULES || before->needs & o->touches & VALUES)
         return true;
     if (!(before->modules & o->modules))
         return false;
@@ -177,13 +180,15 @@ static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 static void add(struct exe_order *before, const struct exe_order *o)
 {
     before->touches |= o->touches;
+    before->needs |= o->needs;
     before->modules |= o->modules;
 }
 
-/* If nothing before it is in its way. What was tried while the device answered the client is tried again when that is over. */
+/* If nothing before it is in its way. What was tried while the device answered the client is tried again when that is over. What a stop
+ * waits for (it needs something) does not wait for its turn among many. */
 static bool may_begin(const struct exe_order *o)
 {
-    bool one_of_many = (o->touches & MODULES) && o->module;
+    bool one_of_many = (o->touches & MODULES) && o->module && !o->needs;
     if (one_of_many && o->client->beside >= BESIDE_MAX)
         return false;
     return !o->again || !atomic_load_explicit(&o->client->asking, memory_order_acquire);
@@ -337,10 +342,6 @@ void exe_order_stop(struct exe_engine *e, struct exe_client *c)
 int exe_order_take(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_order before = { 0 };
-    /* Its removal waits for a load, and who waits for the work of a client that has failed must not: the stop goes before. */
-    if (o->type == WIRE_ENGINE_CLIENT_REMOVE && o->client &&
-        atomic_load_explicit(&o->client->failed, memory_order_acquire))
-        exe_order_stop(e, o->client);
     plan(o);
     if (o->client)
         gm_list_for_each (other, &o->client->orders, struct exe_order, link)

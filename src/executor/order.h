@@ -23,7 +23,7 @@ struct exe_order {
     unsigned fds_count;
 
     uint32_t touches; /* order.c */
-    uint32_t needs;   /* as earlier orders have made it; later ones may change it meanwhile */
+    uint32_t needs;   /* as earlier orders have made it; later ones may change it meanwhile, but for VALUES */
     uint32_t module;  /* 0: all, if it touches any */
     uint64_t modules; /* a bit for each, which others may have, too */
     bool beside;      /* may take long */

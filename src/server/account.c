@@ -100,6 +100,7 @@ const char *srv_quantity_name(enum srv_quantity q)
         [SRV_CONTEXTS] = "contexts",
         [SRV_WINDOW_BYTES] = "window_bytes",
         [SRV_SESSIONS] = "sessions",
+        [SRV_LEAVING] = "leaving",
         [SRV_OBJECTS] = "objects",
         [SRV_NAMES] = "names",
         [SRV_IMPORTED_BYTES... SRV_IMPORTED_BYTES_LAST] = "imported_bytes",

@@ -30,6 +30,7 @@ enum srv_quantity {
     SRV_IMPORTED_BYTES, /* of others' memory; as for one's own */
     SRV_IMPORTED_BYTES_LAST = SRV_IMPORTED_BYTES + TP_DEVICES - 1,
     SRV_WINDOW_BYTES, /* addresses */
+    SRV_LEAVING, /* sessions whose client is gone and which the executor has not let go of yet; they do not count as .. */
     SRV_SESSIONS,
     SRV_QUANTITIES,
 };

@@ -166,12 +166,14 @@ void srv_attachments_replay(struct srv_session *c)
         }
 }
 
-void srv_attachments_end(struct srv_session *c)
+void srv_attachments_end(struct srv_session *c, bool all)
 {
     gm_list_for_each_safe (a, &c->attachments, struct srv_attachment, link)
-        attachment_destroy(a);
+        if (all || !a->object->host)
+            attachment_destroy(a);
     gm_list_for_each_safe (r, &c->reserved, struct srv_range, link)
-        range_destroy(r);
+        if (all || r->area == &c->areas[0])
+            range_destroy(r);
 }
 
 static struct srv_attachment *find_attachment(struct srv_session *c, uint64_t address)
@@ -282,7 +284,11 @@ const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
     a->live = false;
     a->busy = true;
     a->serial = p->header.serial;
-    if (!c->in_executor) {
+    if (a->object->host && srv_session_holds_host(c)) { /* it goes with the session */
+        srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
+        return NULL;
+    }
+    if (!srv_session_is_mapped(c, a->object->host)) {
         on_unmapped(a, 0, NULL);
         return NULL;
     }

@@ -84,13 +84,26 @@ static void send_waiting(struct srv_executor *x)
     }
 }
 
+/* A CUresult if it need not be asked: an executor that forgets a client does nothing for it but what leads there. */
+static int answer_to(const struct srv_executor *x, const struct srv_request *r)
+{
+    if (!r)
+        return GM_CUDA_OUT_OF_MEMORY;
+    if (x->state == SRV_EXECUTOR_NONE)
+        return GM_CUDA_MPS_RPC_FAILURE;
+    bool leads =
+        r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
+    return r->session->removing && !leads ? GM_CUDA_INVALID_HANDLE : 0;
+}
+
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                       unsigned fds_count, srv_answer_fn *done, void *arg)
 {
     struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
-    if (!r || x->state == SRV_EXECUTOR_NONE) { /* no memory, or no executor any more */
+    int result = answer_to(x, r);
+    if (result != 0) {
         free(r);
-        done(arg, r ? GM_CUDA_MPS_RPC_FAILURE : GM_CUDA_OUT_OF_MEMORY, NULL);
+        done(arg, result, NULL);
         return;
     }
     r->done = done;

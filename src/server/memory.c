@@ -126,6 +126,7 @@ void srv_heap_finish(struct srv_heap *h)
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link)
         mapping_destroy(h, m);
     srv_ranges_finish(&h->small);
+    h->session = NULL;
 }
 
 static struct wire_enc encode_map(struct srv_heap *h, const struct srv_mapping *m)
@@ -390,7 +391,7 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
     *op = (struct free_op) { h, m, a, done, arg, serial };
     m->live = false;
     h->unmapping++;
-    if (!c->in_executor) {
+    if (!srv_session_is_mapped(c, h == &c->host)) {
         on_unmapped(op, 0, NULL);
         return;
     }
@@ -417,6 +418,11 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
     a->busy = true;
     if (srv_object_keeps(a)) {
         a->doomed = true;
+        if (done)
+            done(arg, serial);
+        return;
+    }
+    if (h == &h->session->host && srv_session_holds_host(h->session)) { /* it goes with the session */
         if (done)
             done(arg, serial);
         return;

@@ -197,12 +197,13 @@ void srv_objects_orphan(struct srv_session *c)
             srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
 }
 
-void srv_objects_end(struct srv_session *c)
+void srv_objects_end(struct srv_session *c, bool all)
 {
     gm_list_for_each_safe (n, &c->names, struct srv_name, link)
-        name_destroy(n);
+        if (all || !n->object->host)
+            name_destroy(n);
     gm_list_for_each_safe (o, &c->server->objects, struct srv_object, link) {
-        if (o->owner != c)
+        if (o->owner != c || (o->host && !all))
             continue;
         o->owner = NULL;
         srv_charge_release(&o->bytes);

@@ -64,16 +64,17 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
  * srv_memory_free() comes again. */
 bool srv_object_keeps(struct srv_allocation *a);
 
-/* The session is at its end; the executor knows nothing of it any more. Objects that others have stay. */
-void srv_objects_end(struct srv_session *c);
+/* The session is at its end: the executor knows nothing of it any more, or (not `all`) nothing but host memory. Objects that others
+ * have stay. */
+void srv_objects_end(struct srv_session *c, bool all);
 
 /* Nothing of the session runs any more: whoever waits for its signals need not. */
 void srv_objects_orphan(struct srv_session *c);
 
 /* --- attach.c: ranges and what is mapped there ---------------------------------------------------------------------- */
 
-/* Frees what is left of ranges and mappings: the session ends. */
-void srv_attachments_end(struct srv_session *c);
+/* Frees what is left of ranges and mappings, as above. */
+void srv_attachments_end(struct srv_session *c, bool all);
 /* Tells a new executor about them. */
 void srv_attachments_replay(struct srv_session *c);
 

@@ -11,8 +11,8 @@
 #define PINNED_IN_MS (256u << 10)
 /* .. and so may what is asked of a driver that compiles for somebody else. */
 #define LOAD_BOUND_MS 120000u
-/* Of a client that is gone nothing stays for longer: a kernel that does not end is a burden to the others. */
-#define REMOVE_BOUND_MS 600000u
+/* Nothing of a client that is gone runs for longer: a kernel that does not end is a burden to the others. */
+#define STOP_BOUND_MS 600000u
 
 struct srv_request *srv_request_create(struct srv_session *c, uint64_t serial, const struct wire_enc *e,
                                        const int *fds, unsigned fds_count)
@@ -96,14 +96,15 @@ static uint64_t bound(const struct gm_list *sent, const struct srv_request *curr
     return most;
 }
 
-/* Nobody but its own client waits for what waits or is done beside: it may take as long as the program has patience. */
+/* Nobody but its own client waits for what waits or is done beside: it may take as long as the program has patience. For what a
+ * program that was stopped leaves behind nobody does. */
 static uint64_t until(const struct gm_list *sent, const struct srv_request *r, bool is_current, uint64_t now_ms)
 {
-    if (!is_current && !(r->later && r->type == WIRE_ENGINE_CLIENT_REMOVE))
+    if (!is_current && !(r->later && r->type == WIRE_ENGINE_CLIENT_STOP))
         return 0;
     if (r->until_ms)
         return r->until_ms;
-    return now_ms + (is_current ? bound(sent, r) : REMOVE_BOUND_MS);
+    return now_ms + (is_current ? bound(sent, r) : STOP_BOUND_MS);
 }
 
 uint64_t srv_requests_patience(struct gm_list *sent, uint64_t now_ms)

@@ -14,7 +14,7 @@
 struct srv_session;
 
 /* `result`: what the executor said, or why it could not be asked. `answer`: its packet, body read past nothing; NULL
- * where none came. May run inside srv_executor_ask() when memory is short. */
+ * where none came. May run inside srv_executor_ask() when memory is short, or the session is about to leave. */
 typedef void srv_answer_fn(void *arg, int result, struct tp_packet *answer);
 
 struct srv_request {

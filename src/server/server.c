@@ -23,6 +23,8 @@
 
 /* Its socket, session memory and two areas; answers on their way. */
 #define SESSION_DESCRIPTORS 8u
+/* Session memory and host area: its client is gone. */
+#define LEAVING_DESCRIPTORS 2u
 
 #define AUDIT_MS 2000u
 
@@ -136,6 +138,7 @@ static void limit_descriptors(struct srv_server *s)
             all = l.rlim_cur;
     }
     s->account.limit[SRV_SESSIONS] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
+    s->account.limit[SRV_LEAVING] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 16 / LEAVING_DESCRIPTORS);
     s->account.limit[SRV_MODULES] = all / 4;
     s->account.limit[SRV_OBJECTS] = all / 4;
 }
@@ -220,9 +223,12 @@ void srv_server_failed(struct srv_server *s, int result, const char *reason)
 
 void srv_server_check_end(struct srv_server *s)
 {
-    if (!s->stopping || s->ended || !gm_list_empty(&s->sessions))
+    if (!s->stopping || s->ended)
         return;
-    s->ended = true;
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase != SRV_DRAINING || !c->stopped)
+            return;
+    s->ended = true; /* and the executor, with what it has left to do for those whose clients are gone */
     srv_say(s, "Exiting");
     s->has_link = false;
     srv_peer_close(&s->link);

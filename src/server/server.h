@@ -3,8 +3,8 @@
  * no client's code and no device's. One thread, one event loop.
  *
  * A session belongs to one client process. Its life: opening (waiting for the executor and for the client to map its
- * window), attached, failed (sticky error; the executor has forgotten it), draining (the client is gone, the executor
- * has not yet let go), dead. session.c has the table of what a client may ask in which phase.
+ * window), attached, failed (sticky error; the executor forgets it), draining (the client is gone, the executor
+ * has not yet let go), dead. session.c has the table of what a client may ask in which phase, leave.c the end.
  */
 #ifndef GMUX_SERVER_SERVER_H
 #define GMUX_SERVER_SERVER_H
@@ -93,8 +93,9 @@ struct srv_session {
     struct srv_charge windows_charge[SRV_WINDOWS_MAX];
 
     struct srv_account account;
-    struct srv_charge count;
-    struct srv_area areas[2]; /* device, host */
+    struct srv_charge count;   /* while it has a client; .. */
+    struct srv_charge leaving; /* .. after that, if it lasts */
+    struct srv_area areas[2];  /* device, host */
     struct srv_heap heaps[TP_DEVICES], host;
     uint32_t devices_used;      /* bit for each that the executor knows it to use */
     uint32_t peers[TP_DEVICES]; /* of each device's memory: bit for each that may touch it, too */
@@ -111,7 +112,9 @@ struct srv_session {
     unsigned pending;   /* requests of the client not yet answered */
     unsigned asks;      /* requests to the executor not yet answered */
     bool in_executor;   /* the executor knows it, or is being told */
-    bool removing;      /* the executor is being told to forget it */
+    bool removing;      /* the executor is being told to forget it: .. */
+    bool stopped;       /* .. nothing of it runs there, and its device memory is not used; .. */
+    bool given_back;    /* .. so that it has been given back: the client is gone */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 
@@ -130,7 +133,7 @@ struct srv_server {
     const char *device_name; /* of the back end */
     bool private_mode;       /* one client, no control daemon */
     bool multiuser;          /* clients of several users */
-    bool stopping;           /* ends with the last session */
+    bool stopping;           /* ends with the last session that has a client, or something that runs */
     bool ended;
     int exit_status;
 
@@ -170,7 +173,7 @@ void srv_say(struct srv_server *s, const char *fmt, ...) GM_PRINTF(2, 3);
 void srv_server_ready(struct srv_server *s);
 /* There will be no executor. */
 void srv_server_failed(struct srv_server *s, int result, const char *reason);
-/* A session is gone: ends the server if that was what it waited for. */
+/* A session is gone, or all but gone: ends the server if that was what it waited for. */
 void srv_server_check_end(struct srv_server *s);
 /* There is a session to watch. */
 void srv_server_watch(struct srv_server *s);
@@ -196,14 +199,6 @@ void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client);
 /* Offers the session to a client that waits for it. */
 void srv_session_offer(struct srv_session *c);
-/* The client gets `result` and a reason from whatever it does, and nothing of it runs any more. */
-void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why);
-/* The client was not yet attached and will not be. */
-void srv_session_refuse(struct srv_session *c, int result, const char *reason);
-/* Hangs up. */
-void srv_session_drop(struct srv_session *c);
-/* Frees it if nothing holds it any more. */
-void srv_session_check_end(struct srv_session *c);
 /* New limits hold for it. */
 void srv_session_limit(struct srv_session *c);
 /* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
@@ -214,11 +209,34 @@ void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wir
 void srv_session_replay(struct srv_session *c);
 /* Work in flight on some stream: an executor that dies takes it along. */
 bool srv_session_is_busy(const struct srv_session *c);
+/* Gives back all windows but the last `keep`. */
+void srv_session_free_windows(struct srv_session *c, unsigned keep);
 
 /* The heap of a device or the host's; NULL: there is no such device. */
 struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t device);
 /* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
 struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
+
+/* --- leave.c: its end -------------------------------------------------------------------------------------------- */
+
+/* The client gets `result` and a reason from whatever it does, and nothing of it runs any more. */
+void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why);
+/* The client was not yet attached and will not be. */
+void srv_session_refuse(struct srv_session *c, int result, const char *reason);
+/* Hangs up. */
+void srv_session_drop(struct srv_session *c);
+/* Frees what nothing holds any more: what does not wait for the executor's removal of it, or all of it. */
+void srv_session_check_end(struct srv_session *c);
+/* Whether the executor may have memory of the client's, of a device or the host's. */
+static inline bool srv_session_is_mapped(const struct srv_session *c, bool host)
+{
+    return c->in_executor && (host || !c->stopped);
+}
+/* Host memory stays with the executor until it has removed the client: it is not taken back one by one. */
+static inline bool srv_session_holds_host(const struct srv_session *c)
+{
+    return c->in_executor && c->removing;
+}
 
 /* --- handlers of requests, in the file of their subject: NULL, or why the client is to be dropped --------------------- */
 

@@ -79,8 +79,7 @@ static int take_window(struct srv_session *c)
     return 0;
 }
 
-/* Gives back all but the last `keep`. */
-static void free_windows(struct srv_session *c, unsigned keep)
+void srv_session_free_windows(struct srv_session *c, unsigned keep)
 {
     for (unsigned i = 0; i + keep < c->windows_count; i++) {
         if (c->windows[i])
@@ -366,7 +365,7 @@ static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
     *op = (struct ready_op) { c, p->header.serial };
     c->phase = SRV_ATTACHING;
     c->in_executor = true;
-    free_windows(c, 1); /* those it could not use */
+    srv_session_free_windows(c, 1); /* those it could not use */
     const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     struct wire_enc e = encode_client(c, false);
     srv_executor_ask(&c->server->executor, c, &e, fds, GM_ARRAY_LEN(fds), on_client_added, op);
@@ -428,102 +427,6 @@ bool srv_session_is_busy(const struct srv_session *c)
             return true;
     }
     return false;
-}
-
-/* --- ending --------------------------------------------------------------------------------------------------------- */
-
-static void on_removed(void *arg, int result, struct tp_packet *answer)
-{
-    struct srv_session *c = arg;
-    (void)result;
-    (void)answer;
-    c->in_executor = false;
-    srv_objects_orphan(c);
-    /* The executor has done so if it ever knew the client; the one that did may have died. */
-    if (c->failed)
-        tp_session_release_waiters(&c->shared);
-}
-
-static void remove_from_executor(struct srv_session *c)
-{
-    if (!c->in_executor || c->removing)
-        return;
-    c->removing = true;
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_client_remove m = { c->id };
-    wire_pack_engine_client_remove(&e, 0, &m);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_removed, c);
-}
-
-void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why)
-{
-    if (c->failed || c->phase == SRV_DRAINING)
-        return;
-    srv_say(c->server, "Client {PID: %u, Context ID: 0} gets error %d: %s", c->pid, result, why);
-    c->failed = result;
-    c->phase = SRV_FAILED;
-    if (c->shared.control)
-        tp_session_fail(&c->shared, (uint32_t)result, address);
-    /* The executor lets the waiters go once nothing of the client runs; where it does not know the client, we do. */
-    if (c->in_executor)
-        remove_from_executor(c);
-    else if (c->shared.control)
-        tp_session_release_waiters(&c->shared);
-}
-
-void srv_session_refuse(struct srv_session *c, int result, const char *reason)
-{
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_session_failed m = { result, reason };
-    wire_pack_session_failed(&e, 0, &m);
-    srv_peer_send(&c->peer, &e, NULL, 0);
-    srv_session_drop(c);
-}
-
-void srv_session_drop(struct srv_session *c)
-{
-    if (c->phase == SRV_DRAINING)
-        return;
-    c->phase = SRV_DRAINING;
-    srv_peer_close(&c->peer);
-    srv_contexts_end(c);
-    srv_say(c->server, "Client process %u disconnected", c->pid);
-    srv_link_client_state(c, 0, 0, WIRE_CLIENT_STATE_EXITED);
-    remove_from_executor(c);
-}
-
-static void session_destroy(struct srv_session *c)
-{
-    struct srv_server *s = c->server;
-    srv_modules_free(c);
-    srv_attachments_end(c);
-    srv_objects_orphan(c);
-    srv_objects_end(c);
-    for (uint32_t d = 0; d < TP_DEVICES; d++) {
-        srv_heap_finish(&c->heaps[d]);
-        srv_charge_release(&c->arrays[d]);
-    }
-    srv_heap_finish(&c->host);
-    srv_area_finish(&c->areas[0]);
-    srv_area_finish(&c->areas[1]);
-    srv_contexts_end(c);
-    free_windows(c, 0);
-    tp_session_detach(&c->shared);
-    gm_close(c->shared_fd);
-    srv_charge_release(&c->count);
-    srv_account_check_clear(&c->account);
-    srv_user_put(c->user);
-    free(c->memory_text);
-    gm_list_remove(&c->link);
-    s->sessions_count--;
-    free(c);
-    srv_server_check_end(s);
-}
-
-void srv_session_check_end(struct srv_session *c)
-{
-    if (c->phase == SRV_DRAINING && c->peer_closed && c->asks == 0 && !c->in_executor)
-        session_destroy(c);
 }
 
 /* --- what a client may ask, and when ------------------------------------------------------------------------------------ */

@@ -128,6 +128,22 @@ static void an_error_during_a_load(void)
     end_slow();
 }
 
+/* Its work is not off the device before what writes to its memory is. */
+static void an_error_during_a_place(void)
+{
+    struct wire_rec_launch nonsense = { .module = 999 };
+    open_slow(111);
+    ask_load(&slow, MISPLACED);
+    int go = slow_begins();
+    raw_post(&slow, 0, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
+    RAW_CHECK(raw_wait(&slow, 0, 1) == GM_CUDA_INVALID_HANDLE);
+    neighbour_goes_on();
+    let_go(go);
+    while (atomic_load(&slow.shared.streams[0].completed.value) == 0)
+        (void)poll(NULL, 0, 1);
+    end_slow();
+}
+
 static void pinned_memory(void)
 {
     uint8_t buffer[256];
@@ -249,6 +265,7 @@ int main(void)
     a_place();
     an_end_during_a_load();
     an_error_during_a_load();
+    an_error_during_a_place();
     pinned_memory();
     an_end_that_takes_long();
     RAW_CHECK(raw_server_executor(&server) == executor);

@@ -2,8 +2,9 @@
  * A device that takes its time: the null device, some of whose functions wait until the test lets them go. The file named by GMUX_SLOW
  * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
  *
- * All questions wait but SLOW_STOP, after which taking the client's work off the device does; modules that have an entry "slow" when they
- * are loaded, the last one with an entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
+ * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which freeing
+ * the client does; modules that have an entry "slow" when they are loaded, the last one with an entry "misplaced" when it is placed; of
+ * memory what is mapped in one piece of SLOW_BYTES.
  */
 #include "slow.h"
 
@@ -19,7 +20,9 @@ GM_EXPORT extern struct dev_ops gmux_device;
 struct dev_ops gmux_device;
 
 static struct dev_client *_Atomic stops_slowly;
+static struct dev_client *_Atomic destroyed_slowly;
 static struct dev_module *_Atomic placed_slowly;
+static struct dev_client *_Atomic places_slowly, *_Atomic placing;
 
 static int wait_for_test(void)
 {
@@ -33,9 +36,12 @@ static int wait_for_test(void)
 
 static int call(struct dev_client *c, const struct dev_call *question)
 {
-    if (question->function != SLOW_STOP)
+    if (question->function == SLOW_STOP)
+        stops_slowly = c;
+    else if (question->function == SLOW_DESTROY)
+        destroyed_slowly = c;
+    else
         return wait_for_test();
-    stops_slowly = c;
     return 0;
 }
 
@@ -45,7 +51,18 @@ static void client_stop(struct dev_client *c)
         (void)wait_for_test();
         stops_slowly = NULL;
     }
+    if (c == placing) /* its memory is being written to */
+        abort();
     dev_null_ops.client_stop(c);
+}
+
+static void client_destroy(struct dev_client *c)
+{
+    if (c == destroyed_slowly) {
+        destroyed_slowly = NULL; /* another one may wait at the same time */
+        (void)wait_for_test();
+    }
+    dev_null_ops.client_destroy(c);
 }
 
 static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
@@ -60,8 +77,10 @@ static int module_load(struct dev_client *c, uint32_t device, const void *image,
     if (memmem(image, size, ".entry slow(", 12))
         (void)wait_for_test();
     int r = dev_null_ops.module_load(c, device, image, size, kind, out, info);
-    if (r == 0 && memmem(image, size, ".entry misplaced(", 17))
+    if (r == 0 && memmem(image, size, ".entry misplaced(", 17)) {
+        places_slowly = c;
         placed_slowly = *out;
+    }
     return r;
 }
 
@@ -69,7 +88,9 @@ static int module_place(struct dev_module *m, uint64_t globals_address, bool ini
 {
     if (m == placed_slowly) {
         placed_slowly = NULL;
+        placing = places_slowly;
         (void)wait_for_test();
+        placing = NULL;
     }
     return dev_null_ops.module_place(m, globals_address, initialise);
 }
@@ -80,6 +101,7 @@ static __attribute__((constructor)) void fill(void)
     gmux_device.name = "slow";
     gmux_device.call = call;
     gmux_device.client_stop = client_stop;
+    gmux_device.client_destroy = client_destroy;
     gmux_device.memory_map = memory_map;
     gmux_device.module_load = module_load;
     gmux_device.module_place = module_place;

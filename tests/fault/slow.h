@@ -2,7 +2,8 @@
 #ifndef GMUX_TESTS_SLOW_H
 #define GMUX_TESTS_SLOW_H
 
-#define SLOW_STOP  2u
-#define SLOW_BYTES (24u << 20)
+#define SLOW_STOP    2u
+#define SLOW_DESTROY 3u
+#define SLOW_BYTES   (24u << 20)
 
 #endif

@@ -55,6 +55,13 @@ static struct srv_request *map(struct srv_session *c, uint64_t size)
     return add(c, &e);
 }
 
+static struct srv_request *stop(struct srv_session *c)
+{
+    struct wire_enc e = encoder();
+    wire_pack_engine_client_stop(&e, 0, &(struct wire_engine_client_stop) { .client = 1 });
+    return add(c, &e);
+}
+
 static struct srv_request *removal(struct srv_session *c)
 {
     struct wire_enc e = encoder();
@@ -139,15 +146,34 @@ Test(request, much_memory_takes_more_time, .init = begin, .fini = end)
 }
 
 /* What a program that is gone leaves running is the others' burden. */
-Test(request, a_removal_is_bounded_however_it_waits, .init = begin, .fini = end)
+Test(request, a_stop_is_bounded_however_it_waits, .init = begin, .fini = end)
 {
-    struct srv_request *r = removal(one);
+    struct srv_request *r = stop(one);
     uint64_t in_turn = srv_requests_patience(&sent, 1000);
     srv_request_put_off(r, false);
     uint64_t until = srv_requests_patience(&sent, 1000);
     cr_assert(until > in_turn && until < 1000 + HOUR);
     srv_request_put_off(r, true);
     cr_assert_eq(srv_requests_patience(&sent, 100000), until);
+}
+
+/* Somebody else's kernel runs for hours: the driver waits for that, and nobody for the driver. */
+Test(request, a_removal_beside_the_rest_has_all_the_time, .init = begin, .fini = end)
+{
+    struct srv_request *r = removal(one);
+    cr_assert_gt(srv_requests_patience(&sent, 1000), 1000, "in its turn the main thread has it");
+    srv_request_put_off(r, false);
+    cr_assert_eq(srv_requests_patience(&sent, HOUR), 0);
+    srv_request_put_off(r, true);
+    cr_assert_eq(srv_requests_patience(&sent, 2 * HOUR), 0);
+    struct srv_request *other = unmap(two);
+    uint64_t until = srv_requests_patience(&sent, 3 * HOUR);
+    cr_assert(until > 3 * HOUR && until < 4 * HOUR, "others are waited for as ever");
+    drop(other);
+    struct srv_request *stopped = stop(two);
+    srv_request_put_off(stopped, true);
+    until = srv_requests_patience(&sent, 3 * HOUR);
+    cr_assert(until > 3 * HOUR && until < 4 * HOUR, "what runs of others, too");
 }
 
 /* --- order --- */

@@ -1,0 +1,156 @@
+/*
+ * A session's end. The executor lets go of a client in two steps. First it is stopped: its work is off the device, and its device
+ * memory is not used any more; that takes no longer than its own kernels do. Then it is removed, with its pinned host memory, and that may
+ * have to wait for as long as somebody else's kernel runs (docs/adr/0013). In between a client that is gone gives back all that
+ * others may want: device memory, modules, its place among the clients. What the executor still touches stays and stays charged: session memory,
+ * host memory, the addresses of the window; and so do arrays, which are the executor's.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/result.h"
+#include "server/object.h"
+#include "server/server.h"
+
+/* --- out of the executor ---------------------------------------------------------------------------------------------- */
+
+static void on_removed(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_session *c = arg;
+    (void)result;
+    (void)answer;
+    c->in_executor = false;
+}
+
+/* Or the executor has died. */
+static void on_stopped(void *arg, int result, struct tp_packet *answer)
+{
+    struct srv_session *c = arg;
+    (void)result;
+    (void)answer;
+    c->stopped = true;
+    srv_objects_orphan(c);
+    /* The executor has done so if it ever knew the client; the one that did may have died. */
+    if (c->failed)
+        tp_session_release_waiters(&c->shared);
+    if (!c->in_executor)
+        return;
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_client_remove m = { c->id };
+    wire_pack_engine_client_remove(&e, 0, &m);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_removed, c);
+}
+
+static void remove_from_executor(struct srv_session *c)
+{
+    if (!c->in_executor || c->removing)
+        return;
+    c->removing = true;
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_engine_client_stop m = { c->id };
+    wire_pack_engine_client_stop(&e, 0, &m);
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_stopped, c);
+}
+
+/* --- reasons -------------------------------------------------------------------------------------------------------- */
+
+void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why)
+{
+    if (c->failed || c->phase == SRV_DRAINING)
+        return;
+    srv_say(c->server, "Client {PID: %u, Context ID: 0} gets error %d: %s", c->pid, result, why);
+    c->failed = result;
+    c->phase = SRV_FAILED;
+    if (c->shared.control)
+        tp_session_fail(&c->shared, (uint32_t)result, address);
+    /* The executor lets the waiters go once nothing of the client runs; where it does not know the client, we do. */
+    if (c->in_executor)
+        remove_from_executor(c);
+    else if (c->shared.control)
+        tp_session_release_waiters(&c->shared);
+}
+
+void srv_session_refuse(struct srv_session *c, int result, const char *reason)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    const struct wire_session_failed m = { result, reason };
+    wire_pack_session_failed(&e, 0, &m);
+    srv_peer_send(&c->peer, &e, NULL, 0);
+    srv_session_drop(c);
+}
+
+void srv_session_drop(struct srv_session *c)
+{
+    if (c->phase == SRV_DRAINING)
+        return;
+    c->phase = SRV_DRAINING;
+    srv_peer_close(&c->peer);
+    srv_contexts_end(c);
+    srv_say(c->server, "Client process %u disconnected", c->pid);
+    srv_link_client_state(c, 0, 0, WIRE_CLIENT_STATE_EXITED);
+    remove_from_executor(c);
+}
+
+/* --- what is left --------------------------------------------------------------------------------------------------- */
+
+/* Nothing of the client runs, and it asks for nothing any more. */
+static void give_back(struct srv_session *c)
+{
+    if (c->given_back)
+        return;
+    c->given_back = true;
+    srv_modules_free(c);
+    srv_attachments_end(c, false);
+    srv_objects_end(c, false);
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        srv_heap_finish(&c->heaps[d]);
+    srv_area_finish(&c->areas[0]);
+    srv_contexts_end(c);
+}
+
+/* Another client may come instead, unless too many are on their way out. */
+static void give_place(struct srv_session *c)
+{
+    if (c->leaving.amount == 0 && srv_charge(&c->leaving, &c->account, SRV_LEAVING, 1) == 0)
+        srv_charge_release(&c->count);
+}
+
+static void session_destroy(struct srv_session *c)
+{
+    struct srv_server *s = c->server;
+    srv_objects_orphan(c);
+    give_back(c);
+    srv_attachments_end(c, true);
+    srv_objects_end(c, true);
+    for (uint32_t d = 0; d < TP_DEVICES; d++)
+        srv_charge_release(&c->arrays[d]);
+    srv_heap_finish(&c->host);
+    srv_area_finish(&c->areas[1]);
+    srv_session_free_windows(c, 0);
+    tp_session_detach(&c->shared);
+    gm_close(c->shared_fd);
+    srv_charge_release(&c->count);
+    srv_charge_release(&c->leaving);
+    srv_account_check_clear(&c->account);
+    srv_user_put(c->user);
+    free(c->memory_text);
+    gm_list_remove(&c->link);
+    s->sessions_count--;
+    free(c);
+    srv_server_check_end(s);
+}
+
+void srv_session_check_end(struct srv_session *c)
+{
+    if (c->phase != SRV_DRAINING)
+        return;
+    if (c->peer_closed && c->asks == 0 && !c->in_executor) {
+        session_destroy(c);
+        return;
+    }
+    if (c->peer_closed && c->asks == 1 && c->in_executor && c->stopped) { /* the one is for the removal */
+        give_back(c);
+        give_place(c);
+    }
+    srv_server_check_end(c->server);
+}
