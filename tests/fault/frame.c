@@ -10,7 +10,7 @@
 
 struct raw_server server;
 struct raw_client neighbour;
-static char directory[] = "/tmp/gmux-slow-XXXXXX", fifo[64];
+static char directory[] = "/tmp/gmux-slow-XXXXXX", fifo[64], end_fifo[64];
 
 void frame_begin(unsigned seconds)
 {
@@ -18,7 +18,9 @@ void frame_begin(unsigned seconds)
     signal(SIGPIPE, SIG_IGN);
     RAW_CHECK(mkdtemp(directory) != NULL);
     snprintf(fifo, sizeof(fifo), "%s/go", directory);
+    snprintf(end_fifo, sizeof(end_fifo), "%s/end", directory);
     RAW_CHECK(mkfifo(fifo, 0600) == 0 && setenv("GMUX_SLOW", fifo, 1) == 0);
+    RAW_CHECK(mkfifo(end_fifo, 0600) == 0 && setenv("GMUX_SLOW_END", end_fifo, 1) == 0);
     raw_server_start(&server, "slow");
     raw_client_open(&neighbour, raw_server_connect(&server, 200));
 }
@@ -26,6 +28,7 @@ void frame_begin(unsigned seconds)
 void frame_end(void)
 {
     unlink(fifo);
+    unlink(end_fifo);
     rmdir(directory);
     puts("ok");
 }
@@ -33,6 +36,13 @@ void frame_end(void)
 int slow_begins(void)
 {
     int go = open(fifo, O_WRONLY | O_CLOEXEC);
+    RAW_CHECK(go >= 0);
+    return go;
+}
+
+int slow_ends_begin(void)
+{
+    int go = open(end_fifo, O_WRONLY | O_CLOEXEC);
     RAW_CHECK(go >= 0);
     return go;
 }

@@ -3,8 +3,8 @@
  * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
  *
  * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which freeing
- * the client does; modules that have an entry "slow" when they are loaded, the last one with an entry "misplaced" when it is placed; of
- * memory what is mapped in one piece of SLOW_BYTES.
+ * the client does, with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
+ * entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
  */
 #include "slow.h"
 
@@ -24,14 +24,22 @@ static struct dev_client *_Atomic destroyed_slowly;
 static struct dev_module *_Atomic placed_slowly;
 static struct dev_client *_Atomic places_slowly, *_Atomic placing;
 
-static int wait_for_test(void)
+static int wait_for_test(const char *fifo)
 {
-    const char *path = getenv("GMUX_SLOW");
+    const char *path = getenv(fifo);
     char go;
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     ssize_t n = fd >= 0 ? read(fd, &go, 1) : -1;
     close(fd);
     return n < 0 ? GM_CUDA_UNKNOWN : 0;
+}
+
+static const struct dev_info *info(struct dev *d, uint32_t device)
+{
+    static struct dev_info small[DEV_DEVICES];
+    small[device] = *dev_null_ops.info(d, device);
+    small[device].memory_total = SLOW_MEMORY;
+    return &small[device];
 }
 
 static int call(struct dev_client *c, const struct dev_call *question)
@@ -41,14 +49,14 @@ static int call(struct dev_client *c, const struct dev_call *question)
     else if (question->function == SLOW_DESTROY)
         destroyed_slowly = c;
     else
-        return wait_for_test();
+        return wait_for_test("GMUX_SLOW");
     return 0;
 }
 
 static void client_stop(struct dev_client *c)
 {
     if (c == stops_slowly) {
-        (void)wait_for_test();
+        (void)wait_for_test("GMUX_SLOW");
         stops_slowly = NULL;
     }
     if (c == placing) /* its memory is being written to */
@@ -60,14 +68,14 @@ static void client_destroy(struct dev_client *c)
 {
     if (c == destroyed_slowly) {
         destroyed_slowly = NULL; /* another one may wait at the same time */
-        (void)wait_for_test();
+        (void)wait_for_test("GMUX_SLOW_END");
     }
     dev_null_ops.client_destroy(c);
 }
 
 static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    int r = size == SLOW_BYTES ? wait_for_test() : 0;
+    int r = size == SLOW_BYTES ? wait_for_test("GMUX_SLOW") : 0;
     return r ? r : dev_null_ops.memory_map(c, address, size);
 }
 
@@ -75,7 +83,7 @@ static int module_load(struct dev_client *c, uint32_t device, const void *image,
                        struct dev_module **out, struct dev_module_info *info)
 {
     if (memmem(image, size, ".entry slow(", 12))
-        (void)wait_for_test();
+        (void)wait_for_test("GMUX_SLOW");
     int r = dev_null_ops.module_load(c, device, image, size, kind, out, info);
     if (r == 0 && memmem(image, size, ".entry misplaced(", 17)) {
         places_slowly = c;
@@ -89,7 +97,7 @@ static int module_place(struct dev_module *m, uint64_t globals_address, bool ini
     if (m == placed_slowly) {
         placed_slowly = NULL;
         placing = places_slowly;
-        (void)wait_for_test();
+        (void)wait_for_test("GMUX_SLOW");
         placing = NULL;
     }
     return dev_null_ops.module_place(m, globals_address, initialise);
@@ -99,6 +107,7 @@ static __attribute__((constructor)) void fill(void)
 {
     gmux_device = dev_null_ops;
     gmux_device.name = "slow";
+    gmux_device.info = info;
     gmux_device.call = call;
     gmux_device.client_stop = client_stop;
     gmux_device.client_destroy = client_destroy;

@@ -6,4 +6,6 @@
 #define SLOW_DESTROY 3u
 #define SLOW_BYTES   (24u << 20)
 
+#define SLOW_MEMORY (1u << 30) /* that it has: less than a client has addresses for */
+
 #endif
