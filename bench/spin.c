@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 {
     long us = 50, ms = 2000, kernels = 0, n = 0;
     for (int i = 1; i < argc; i++)
-        if (!ex_option(argv[i], "us", 1, 1000000, &us) && !ex_option(argv[i], "ms", 1, 600000, &ms) &&
+        if (!ex_option(argv[i], "us", 1, 60000000, &us) && !ex_option(argv[i], "ms", 1, 600000, &ms) &&
             !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels))
             return 2;
     struct ex_device d = ex_open(0, ex_ptx);
