@@ -3,7 +3,7 @@
  * loaded, what unloads a library, unpins memory, destroys an array, makes a green context, makes stacks larger. Most of them keep a lock of the context
  * meanwhile, without which nobody launches anything; and the context is everybody's. docs/adr/0013-calls-that-wait.md has the list.
  *
- * That such a call waits for another client's kernel cannot be helped. But only its own client should, so the waiting is done here, before the
+ * That such a call waits for another client's kernel cannot be helped, but by going elsewhere (second.h). But only its own client should, so the waiting is done here, before the
  * call, without a lock: until no stream on the GPU has been at the same operation for CUDA_QUIET_NS. What runs then is likely to end soon.
  *
  * How long streams have been where they are the watch notes, by the completion words. These are for clients to write: one that lies can
@@ -22,10 +22,11 @@
 /* Where several streams have operations of a tenth of a second each, there is never a moment in which all have only begun: whoever has waited for
  * long takes what has been going on for less than this part of that. What was there before is never among that. */
 #define CUDA_QUIET_PART 4u
+
 /* The watch, with dev->lock, for a queue that is active: so many operations more are done (0: none). */
 static inline void cuda_quiet_note(struct dev_queue *q, uint64_t now, uint64_t done)
 {
-    if (GM_LIKELY((done == 0 && q->since) || q->drains))
+    if (GM_LIKELY((done == 0 || q->drains) && q->since))
         return;
     uint64_t took = q->since ? now - q->since : 0;
     bool brief = done && took / done < CUDA_QUIET_NS;

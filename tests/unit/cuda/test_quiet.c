@@ -162,3 +162,20 @@ Test(quiet, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = 
     cr_assert_geq(cuda_backlog(three), CUDA_DEPTH, "nothing more is read");
     fake_hold(runs_on->stream, false);
 }
+
+/* Whatever its word says: it is the client's to write. */
+Test(quiet, what_a_client_leaves_behind_is_waited_for, .init = begin, .fini = end)
+{
+    atomic_store(&runs_on->slot->completed.value, runs_on->last);
+    while (!cuda_is_quiet(d, 1)) /* the watch believes it */
+        sched_yield();
+    cuda_quiet_drains(runs_on, true);
+    while (cuda_is_quiet(d, 1))
+        sched_yield();
+    launches_go_on();
+    cr_assert_not(cuda_is_quiet(d, 1));
+    cuda_quiet_drains(runs_on, false);
+    while (!cuda_is_quiet(d, 1))
+        sched_yield();
+    fake_hold(runs_on->stream, false);
+}
