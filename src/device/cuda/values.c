@@ -117,16 +117,9 @@ static bool load_moved(struct dev_module *m, struct cuda_values *v, uint64_t add
 
 static CUresult write_values(const struct dev_module *m, uint64_t address, const void *contents, uint64_t size)
 {
-    struct dev_client *c = m->client;
-    const struct cuda_driver *api = &c->dev->api;
-    CUresult r = CUDA_ERROR_NOT_READY;
-    pthread_mutex_lock(&c->memory_lock); /* of a client that is being stopped the memory goes */
-    if (cuda_holds(c, address, size))
-        r = api->cuMemcpyHtoDAsync_v2(address, contents, size, m->gpu->print_stream);
-    if (r == CUDA_SUCCESS)
-        r = api->cuStreamSynchronize(m->gpu->print_stream);
-    pthread_mutex_unlock(&c->memory_lock);
-    return r;
+    const struct cuda_driver *api = &m->client->dev->api;
+    CUresult r = api->cuMemcpyHtoDAsync_v2(address, contents, size, m->gpu->print_stream);
+    return r == CUDA_SUCCESS ? api->cuStreamSynchronize(m->gpu->print_stream) : r;
 }
 
 int cuda_values_place(struct dev_module *m, uint64_t address, bool initialise)

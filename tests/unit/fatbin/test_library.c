@@ -44,12 +44,6 @@ void cuda_enter(struct cuda_gpu *g)
 {
 }
 
-/* Everything is there. */
-bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
-{
-    return true;
-}
-
 /* Nothing runs. */
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
 {
