@@ -14,7 +14,7 @@
 #include "device/cuda/quiet.h"
 #include "device/cuda/second.h"
 
-#define AGAIN_NS GM_NS_PER_S * 60 /* a second context that was refused is tried again */
+#define AGAIN_NS (60 * GM_NS_PER_S) /* a second context that was refused is tried again */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 

@@ -172,6 +172,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     p->number = ++c->places_made;
     gm_list_append(&c->places, &p->link);
     atomic_store_explicit(&seat->place, p, memory_order_release); /* or it is collected as one that was left */
+    atomic_store_explicit(&seat->home, g, memory_order_release);
     pthread_mutex_unlock(&c->places_lock);
     return CUDA_SUCCESS;
 }

@@ -133,7 +133,9 @@ struct cuda_seat {
     CUdeviceptr
         streams_at; /* where the GPU sees session->streams and session->events; 0: the client does not use it */
     CUdeviceptr events_at;
-    _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it */
+    _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it .. */
+    _Atomic(struct cuda_gpu *)
+        home; /* .. and the context that it is in, for threads that the place may go from under */
 };
 
 /* Whose memory an address is; sorted. far.c */
@@ -224,7 +226,7 @@ struct dev_client {
 struct cuda_function {
     CUkernel handle;
     CUfunction
-        loaded; /* the same in the GPU's primary context: found without a look at the current one; NULL: not loaded there */
+        loaded; /* the same in the GPU's primary context, without a look at the current one; NULL: not loaded */
     uint32_t param_bytes;
     bool in_clusters;     /* as it was compiled, whatever a launch says */
     bool non_portable;    /* clusters larger than all GPUs take; of this client, whatever others have set */
@@ -311,8 +313,8 @@ static inline struct cuda_place *cuda_place_now(struct dev_queue *q)
 /* The context of the GPU in which the client is. Any thread. */
 static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t index)
 {
-    const struct cuda_place *p = atomic_load_explicit(&c->seats[index].place, memory_order_acquire);
-    return p ? p->gpu : &c->dev->gpus[index];
+    struct cuda_gpu *g = atomic_load_explicit(&c->seats[index].home, memory_order_acquire);
+    return g ? g : &c->dev->gpus[index];
 }
 
 /* Makes the GPU's context current in the calling thread. */
