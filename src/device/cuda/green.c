@@ -221,12 +221,16 @@ static int device_priority(const struct cuda_gpu *g, bool low, int priority)
     return g->priority_least + priority - (low ? 0 : g->priority_shift);
 }
 
+/* Now and then the driver waits with it until nothing runs, when it needs room for more; which one that is cannot be told before. */
 static CUresult make_stream(const struct dev_queue *q, const struct cuda_place *p, CUstream *out)
 {
     struct dev *d = q->client->dev;
     int priority = device_priority(q->gpu, p->low, q->priority);
-    return p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
-                    : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+    cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
+    CUresult r = p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
+                          : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+    cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
+    return r;
 }
 
 CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
