@@ -10,7 +10,8 @@
  * Threads. Device functions: the executor's main thread. Queue functions of one client: that client's thread only.
  * All others: the main thread or a worker, also beside each other and beside the client's thread; what is called of one client at
  * the same time is limited to:
- * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop;
+ * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop; but where memory is apart
+ *   memory_unmap of host memory, of which there is one at a time, is beside any of the others but client_destroy;
  * - client_device, client_set_share: the same; array_memory: the same;
  * - module_load, module_place, module_unload: several of them, of different modules, and beside any of the others but client_destroy,
  *   and module_place not beside client_stop;

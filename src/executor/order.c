@@ -13,7 +13,8 @@
 #define MODULES 8u  /* those of `modules` */
 #define ARRAYS  16u /* how much memory they may take */
 #define VALUES  32u /* what modules write into its memory; several at a time `need` it */
-#define ALL     63u
+#define PINNED  64u /* host memory that is not used any more, and is the last to hear of it */
+#define ALL     127u
 
 /* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
 #define LONG_HOST_BYTES (8u << 20)
@@ -96,7 +97,11 @@ static void plan_memory(struct exe_order *o, struct wire_dec *body)
     default:
         wire_get_engine_unmap(body, &u);
         touch_memory(o, u.address, u.size);
-        o->beside |= u.address >= o->client->host_area; /* to unpin may have to wait for GPUs */
+        if (u.address < o->client->host_area || !o->client->engine->info->memory_apart)
+            break;
+        o->touches = PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
+        o->needs = MEMORY;
+        o->beside = true;
         break;
     }
 }

@@ -361,14 +361,21 @@ const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
 
 /* --- freeing -------------------------------------------------------------------------------------------------- */
 
+static bool goes_with_session(const struct srv_heap *h)
+{
+    return h == &h->session->host && srv_session_holds_host(h->session);
+}
+
 static void on_unmapped(void *arg, int result, struct tp_packet *answer)
 {
     struct free_op *op = arg;
     (void)result; /* no executor, no mapping */
     (void)answer;
-    mapping_destroy(op->heap, op->mapping);
-    if (op->allocation)
-        allocation_destroy(op->allocation);
+    if (!goes_with_session(op->heap)) {
+        mapping_destroy(op->heap, op->mapping);
+        if (op->allocation)
+            allocation_destroy(op->allocation);
+    }
     if (op->done)
         op->done(op->arg, op->serial);
     op->heap->unmapping--;
@@ -422,7 +429,15 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
             done(arg, serial);
         return;
     }
-    if (h == &h->session->host && srv_session_holds_host(h->session)) { /* it goes with the session */
+    if (goes_with_session(h)) {
+        if (done)
+            done(arg, serial);
+        return;
+    }
+    if (a->mapping &&
+        h ==
+            &h->session->host) { /* nobody waits until it is unpinned; till then it is charged, and its range taken */
+        unmap(h, a->mapping, a, NULL, NULL, 0);
         if (done)
             done(arg, serial);
         return;

@@ -118,6 +118,8 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
     gm_list_init(&c->link);
     gm_list_init(&c->ranges);
+    gm_list_init(&c->pinned);
+    pthread_mutex_init(&c->pinned_lock, NULL);
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
@@ -172,15 +174,14 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-static struct cuda_range *range_add(struct dev_client *c, uint64_t address, uint64_t size, bool host)
+static struct cuda_range *range_make(uint64_t address, uint64_t size)
 {
     struct cuda_range *r = calloc(1, sizeof(*r));
     if (!r)
         return NULL;
+    gm_list_init(&r->link);
     r->address = address;
     r->size = size;
-    r->host = host;
-    gm_list_append(&c->ranges, &r->link);
     return r;
 }
 
@@ -188,6 +189,22 @@ static void range_remove(struct cuda_range *r)
 {
     gm_list_remove(&r->link);
     free(r);
+}
+
+static struct cuda_range *find_range(struct gm_list *list, uint64_t address, uint64_t size)
+{
+    gm_list_for_each (r, list, struct cuda_range, link)
+        if (r->address == address && r->size == size)
+            return r;
+    return NULL;
+}
+
+static struct cuda_range *find_pinned(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    pthread_mutex_lock(&c->pinned_lock);
+    struct cuda_range *r = find_range(&c->pinned, address, size);
+    pthread_mutex_unlock(&c->pinned_lock);
+    return r;
 }
 
 /* True if the range lies in the half of the window that begins at `from`. */
@@ -202,12 +219,10 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
     uint64_t from = c->base + c->half;
     if ((address | size) % 4096 || !in_half(c, from, address, size))
         return GM_CUDA_INVALID_VALUE;
-    struct cuda_range *range = range_add(c, address, size, true);
-    if (!range)
-        return GM_CUDA_OUT_OF_MEMORY;
-    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) ==
-        MAP_FAILED) {
-        range_remove(range);
+    struct cuda_range *range = range_make(address, size);
+    if (!range || mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) ==
+                      MAP_FAILED) {
+        free(range);
         return GM_CUDA_OUT_OF_MEMORY;
     }
     CUresult r = c->dev->api.cuMemHostRegister_v2(pointer(address), size,
@@ -215,24 +230,20 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
     if (r == CUDA_SUCCESS && (r = (CUresult)cuda_owner_add(c, address, size, CUDA_HOST)) != CUDA_SUCCESS)
         (void)c->dev->api.cuMemHostUnregister(pointer(address));
     if (r != CUDA_SUCCESS) {
-        range_remove(range);
+        free(range);
         (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        return (int)r;
     }
-    return (int)r;
+    pthread_mutex_lock(&c->pinned_lock);
+    gm_list_append(&c->pinned, &range->link);
+    pthread_mutex_unlock(&c->pinned_lock);
+    return GM_CUDA_SUCCESS;
 }
 
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
     cuda_enter(&c->dev->gpus[0]);
     return map_host(c, address, size, c->host_fd, address - (c->base + c->half));
-}
-
-static struct cuda_range *find_range(struct dev_client *c, uint64_t address, uint64_t size)
-{
-    gm_list_for_each (r, &c->ranges, struct cuda_range, link)
-        if (r->address == address && r->size == size)
-            return r;
-    return NULL;
 }
 
 /* What a GPU may do with the range: enum wire_memory_access, or 0. */
@@ -299,22 +310,24 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
 {
     cuda_enter(&c->dev->gpus[0]);
     if (in_half(c, c->base + c->half, address, size))
-        return find_range(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
+        return find_pinned(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
     if (offset || !in_half(c, c->base, address, size))
         return GM_CUDA_INVALID_VALUE;
-    struct cuda_range *range = find_range(c, address, size);
+    struct cuda_range *range = find_range(&c->ranges, address, size);
     if (range) {
         range->access = access;
         return (int)set_access(c, range);
     }
-    range = range_add(c, address, size, false);
+    range = range_make(address, size);
     if (!range)
         return GM_CUDA_OUT_OF_MEMORY;
     range->device = device;
     range->access = access;
     CUresult r = map_handle(c, range, fd);
-    if (r != CUDA_SUCCESS)
-        range_remove(range);
+    if (r == CUDA_SUCCESS)
+        gm_list_append(&c->ranges, &range->link);
+    else
+        free(range);
     return (int)r;
 }
 
@@ -324,12 +337,12 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
     CUresult r = CUDA_SUCCESS;
     c->peers[peer] = enabled ? before | 1u << device : before & ~(1u << device);
     gm_list_for_each (range, &c->ranges, struct cuda_range, link)
-        if (!range->host && range->device == peer && r == CUDA_SUCCESS)
+        if (range->device == peer && r == CUDA_SUCCESS)
             r = set_access(c, range);
     if (r != CUDA_SUCCESS) {
         c->peers[peer] = before;
         gm_list_for_each (range, &c->ranges, struct cuda_range, link)
-            if (!range->host && range->device == peer)
+            if (range->device == peer)
                 (void)set_access(c, range);
     }
     return (int)r;
@@ -341,13 +354,7 @@ static void wait_to_end(struct dev_client *c)
     (void)cuda_quiet_wait_until(c->dev, NULL, UINT32_MAX, gm_now_ns(), UINT64_MAX);
 }
 
-/* Pinned memory is mapped in all contexts. */
-static void wait_to_unpin(struct dev_client *c)
-{
-    if (!cuda_quiet_wait(c, UINT32_MAX))
-        wait_to_end(c);
-}
-
+/* It is mapped in all contexts. */
 static void unpin(struct dev_client *c, void *memory)
 {
     cuda_wait_begin(c->dev, UINT32_MAX);
@@ -355,30 +362,41 @@ static void unpin(struct dev_client *c, void *memory)
     cuda_wait_end(c->dev, UINT32_MAX);
 }
 
+static void pinned_unmap(struct dev_client *c, struct cuda_range *r)
+{
+    atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
+    pthread_mutex_lock(&c->memory_lock);
+    cuda_owner_remove(c, r->address);
+    unpin(c, pointer(r->address));
+    (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+               0);
+    pthread_mutex_unlock(&c->memory_lock);
+    pthread_mutex_lock(&c->pinned_lock);
+    range_remove(r);
+    pthread_mutex_unlock(&c->pinned_lock);
+}
+
 static void range_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
     cuda_owner_remove(c, r->address);
-    if (r->host) {
-        unpin(c, pointer(r->address));
-        (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                   -1, 0);
-    } else {
-        (void)c->dev->api.cuMemUnmap(r->address, r->size);
-    }
+    (void)c->dev->api.cuMemUnmap(r->address, r->size);
     pthread_mutex_unlock(&c->memory_lock);
     range_remove(r);
 }
 
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
+    bool host = in_half(c, c->base + c->half, address, size);
+    struct cuda_range *r = host ? find_pinned(c, address, size) : find_range(&c->ranges, address, size);
     cuda_enter(&c->dev->gpus[0]);
-    struct cuda_range *r = find_range(c, address, size);
-    if (r && r->host)
-        wait_to_unpin(c);
-    if (r)
+    if (!r)
+        return;
+    if (!host)
         range_unmap(c, r);
+    else if (cuda_quiet_wait(c, UINT32_MAX)) /* else it goes with the client */
+        pinned_unmap(c, r);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
@@ -422,8 +440,7 @@ void cuda_client_stop(struct dev_client *c)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
     cuda_output_stop(c);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
-        if (!r->host) /* which takes no time, whatever runs */
-            range_unmap(c, r);
+        range_unmap(c, r); /* which takes no time, whatever runs */
 }
 
 void cuda_client_destroy(struct dev_client *c)
@@ -441,10 +458,11 @@ void cuda_client_destroy(struct dev_client *c)
     wait_to_end(c);
     cuda_arrays_finish(c);
     cuda_link_finish(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link) {
-        if (r->host)
-            wait_to_end(c);
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
         range_unmap(c, r);
+    gm_list_for_each_safe (r, &c->pinned, struct cuda_range, link) {
+        wait_to_end(c);
+        pinned_unmap(c, r);
     }
     wait_to_end(c);
     if (c->registered)
@@ -459,6 +477,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_words_finish(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->moves_lock);
+    pthread_mutex_destroy(&c->pinned_lock);
     pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);
     pthread_mutex_destroy(&c->modules_lock);

@@ -120,9 +120,8 @@ struct dev {
 
 /* A range of a client's window that is mapped. */
 struct cuda_range {
-    struct gm_list link; /* client->ranges */
+    struct gm_list link; /* client->ranges, or client->pinned: of the host's, which has nothing but */
     uint64_t address, size;
-    bool host;
     uint32_t device; /* whose memory it is */
     uint32_t access; /* as in memory_attach */
     uint32_t given;  /* bit for each device that may touch it now */
@@ -171,7 +170,9 @@ struct dev_client {
     _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
     uint64_t away_ns;            /* .. which is longer each time; moves_lock */
-    struct gm_list ranges;       /* the same */
+    struct gm_list ranges;       /* the same; of devices' memory */
+    pthread_mutex_t pinned_lock;
+    struct gm_list pinned;       /* pinned_lock */
     pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
     pthread_mutex_t owners_lock;
     struct cuda_owner *owners; /* owners_lock; of the ranges */

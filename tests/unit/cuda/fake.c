@@ -697,6 +697,8 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     gm_list_init(&c->link);
     gm_list_init(&c->places);
     gm_list_init(&c->ranges);
+    gm_list_init(&c->pinned);
+    pthread_mutex_init(&c->pinned_lock, NULL);
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);

@@ -28,7 +28,6 @@ static void begin(void)
     one = fake_client(d, FAKE_SMS, 0);
     two = fake_client(d, FAKE_SMS, 0);
     three = fake_client(d, FAKE_SMS, 0);
-    gm_list_init(&two->ranges);
     two->leaving = &leaving;
     runs_on = queue(one);
     short_ones = queue(three);
@@ -68,22 +67,42 @@ static void *unpin(void *arg)
     return NULL;
 }
 
+static struct cuda_range pinned_range(void)
+{
+    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct cuda_range *r = calloc(1, sizeof(*r));
+    *r = (struct cuda_range) { .address = (uint64_t)(uintptr_t)memory, .size = 4096 };
+    two->base = r->address - two->half;
+    struct cuda_range like = *r;
+    gm_list_append(&two->pinned, &r->link);
+    return like;
+}
+
 Test(quiet, whoever_unpins_memory_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
-    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct cuda_range *r = calloc(1, sizeof(*r)), like;
-    *r = (struct cuda_range) { .address = (uint64_t)(uintptr_t)memory, .size = 4096, .host = true };
-    like = *r;
-    gm_list_append(&two->ranges, &r->link);
+    struct cuda_range like = pinned_range();
     cr_assert_eq(pthread_create(&thread, NULL, unpin, &like), 0);
     launches_go_on();
     cr_assert_not(atomic_load(&over));
     cr_assert_eq(pthread_mutex_trylock(&two->memory_lock), 0, "its own copies go on");
     pthread_mutex_unlock(&two->memory_lock);
+    cr_assert_eq(pthread_mutex_trylock(&two->pinned_lock), 0, "more is pinned meanwhile");
+    pthread_mutex_unlock(&two->pinned_lock);
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
-    cr_assert(gm_list_empty(&two->ranges));
+    cr_assert(gm_list_empty(&two->pinned));
+}
+
+Test(quiet, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    struct cuda_range like = pinned_range();
+    cr_assert_eq(pthread_create(&thread, NULL, unpin, &like), 0);
+    atomic_store(&leaving, true);
+    pthread_join(thread, NULL);
+    cr_assert_not(gm_list_empty(&two->pinned));
+    fake_hold(runs_on->stream, false);
 }
 
 static void *limit(void *arg)

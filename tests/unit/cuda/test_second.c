@@ -47,7 +47,9 @@ static void begin(void)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
+    pthread_mutex_lock(&d->lock); /* the watch reads it */
     d->patience_ns = d->held_ns = 0;
+    pthread_mutex_unlock(&d->lock);
     while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
         sched_yield();
 }
