@@ -93,7 +93,9 @@ static int answer_to(const struct srv_executor *x, const struct srv_request *r)
         return GM_CUDA_MPS_RPC_FAILURE;
     bool leads =
         r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
-    return r->session->removing && !leads ? GM_CUDA_INVALID_HANDLE : 0;
+    if (!r->session->removing || leads)
+        return 0;
+    return r->session->failed ? r->session->failed : GM_CUDA_INVALID_HANDLE;
 }
 
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
@@ -124,10 +126,11 @@ void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const st
     send_request(x, r);
 }
 
-/* The request is done with, in whatever way. */
+/* The request is done with, in whatever way. What fails because its client has failed does so with the client's error. */
 static void complete(struct srv_request *r, int result, struct tp_packet *answer)
 {
     struct srv_session *c = r->session;
+    result = result != 0 && c->failed ? c->failed : result;
     gm_list_remove(&r->link);
     if (r->done) {
         r->done(r->arg, result, answer);
