@@ -321,6 +321,7 @@ static void charged(void)
     static struct raw_client a, b;
     struct token t;
     uint64_t q, before;
+    raw_server_settle(&server, 0); /* what others had is back */
     open_client(&a);
     open_client(&b);
     uint64_t p = raw_alloc(&a, 8 * MIB, WIRE_MEMORY_KIND_DEVICE, NULL);
