@@ -213,6 +213,12 @@ static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address,
     return size && address >= from && address - from <= c->half && size <= c->half - (address - from);
 }
 
+/* The addresses stay taken. */
+static void close_pages(uint64_t address, uint64_t size)
+{
+    (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 /* A range of the host area, of the pages that `fd` has from `offset` on. */
 static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset)
 {
@@ -231,7 +237,7 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
         (void)c->dev->api.cuMemHostUnregister(pointer(address));
     if (r != CUDA_SUCCESS) {
         free(range);
-        (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        close_pages(address, size);
         return (int)r;
     }
     pthread_mutex_lock(&c->pinned_lock);
@@ -368,8 +374,7 @@ static void pinned_unmap(struct dev_client *c, struct cuda_range *r)
     pthread_mutex_lock(&c->memory_lock);
     cuda_owner_remove(c, r->address);
     unpin(c, pointer(r->address));
-    (void)mmap(pointer(r->address), r->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-               0);
+    close_pages(r->address, r->size);
     pthread_mutex_unlock(&c->memory_lock);
     pthread_mutex_lock(&c->pinned_lock);
     range_remove(r);

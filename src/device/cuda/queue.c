@@ -94,6 +94,12 @@ static void complete_at_once(struct dev_queue *q, uint64_t seq)
     tp_word_publish(&q->slot->completed, seq);
 }
 
+/* A kernel is launched in the primary context, and known to be loaded there. */
+static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
+{
+    return GM_LIKELY(loaded && !q->gpu->is_second);
+}
+
 static void submit(struct dev_queue *q, const struct cuda_op *op)
 {
     if (GM_UNLIKELY(!q->stream) && op->kind == CUDA_OP_MARK) {
@@ -110,7 +116,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         return;
     }
     struct cuda_op found;
-    if (GM_UNLIKELY(op->kind == CUDA_OP_LAUNCH && (q->gpu->is_second || !op->u.launch.loaded))) {
+    if (op->kind == CUDA_OP_LAUNCH && !is_loaded_there(q, op->u.launch.loaded)) {
         found = *op;
         if (!cuda_second_find(q, &found.u.launch)) {
             q->last = op->seq;
@@ -166,7 +172,7 @@ static int take_to_learn(struct dev_queue *q, struct cuda_op *op, const void *by
     op->bytes = bytes;
     cuda_enter(q->gpu);
     if (op->kind == CUDA_OP_LAUNCH &&
-        (op->u.launch.prints || !op->u.launch.loaded || q->gpu->is_second)) /* such take turns */
+        (op->u.launch.prints || !is_loaded_there(q, op->u.launch.loaded))) /* such take turns, or have to be found */
         cuda_run_fails(q->learning);
     else
         cuda_op_submit(q, op);
@@ -400,7 +406,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     }
     if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_second)
         f->loaded = cuda_library_known(l->module->library, q->gpu, f->handle);
-    if (GM_LIKELY(f->loaded && !q->gpu->is_second)) /* else that is seen to when it is submitted */
+    if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->asserts))
         cuda_complaint_asserts(q->client);
