@@ -361,9 +361,15 @@ const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
 
 /* --- freeing -------------------------------------------------------------------------------------------------- */
 
+static bool is_host(const struct srv_heap *h)
+{
+    return h == &h->session->host;
+}
+
+/* What it has is not taken back any more. */
 static bool goes_with_session(const struct srv_heap *h)
 {
-    return h == &h->session->host && srv_session_holds_host(h->session);
+    return is_host(h) && srv_session_holds_host(h->session);
 }
 
 static void on_unmapped(void *arg, int result, struct tp_packet *answer)
@@ -398,7 +404,7 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
     *op = (struct free_op) { h, m, a, done, arg, serial };
     m->live = false;
     h->unmapping++;
-    if (!srv_session_is_mapped(c, h == &c->host)) {
+    if (!srv_session_is_mapped(c, is_host(h))) {
         on_unmapped(op, 0, NULL);
         return;
     }
@@ -429,15 +435,10 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
             done(arg, serial);
         return;
     }
-    if (goes_with_session(h)) {
-        if (done)
-            done(arg, serial);
-        return;
-    }
-    if (a->mapping &&
-        h ==
-            &h->session->host) { /* nobody waits until it is unpinned; till then it is charged, and its range taken */
-        unmap(h, a->mapping, a, NULL, NULL, 0);
+    /* Nobody waits until it is unpinned; till then it is charged, and its range taken. */
+    if (goes_with_session(h) || (a->mapping && is_host(h))) {
+        if (!goes_with_session(h))
+            unmap(h, a->mapping, a, NULL, NULL, 0);
         if (done)
             done(arg, serial);
         return;
