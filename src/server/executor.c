@@ -527,4 +527,5 @@ void srv_executor_close(struct srv_executor *x)
     srv_peer_close(&x->peer);
     if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
         uv_process_kill(&x->process, SIGKILL);
+    when_dead(x); /* if there is none, as before the next one is started, nobody else says so */
 }

@@ -135,6 +135,33 @@ static void forced_shutdown_does_not(void)
     raw_client_close(&a);
 }
 
+/* While there is none, and the next one is not to be started yet. */
+static void forced_shutdown_between_executors(void)
+{
+    char dir[] = "/tmp/gmux-life-XXXXXX", path[64], real[4096];
+    snprintf(real, sizeof(real), "%s", getenv("GMUX_SERVER"));
+    *strrchr(real, '/') = '\0';
+    strncat(real, "/../executor/gmux-executor", sizeof(real) - strlen(real) - 1);
+    RAW_CHECK(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof(path), "%s/gmux-executor", dir);
+    RAW_CHECK(symlink(real, path) == 0 && setenv("GMUX_LIBEXECDIR", dir, 1) == 0);
+    raw_server_start(&server, "null");
+    raw_client_open(&a, raw_server_connect(&server, 45));
+    RAW_CHECK(unlink(path) == 0 && symlink("/bin/false", path) == 0);
+    RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
+    for (unsigned i = 0; i < 6; i++) { /* the pauses in between get longer */
+        RAW_CHECK(raw_server_says(&server, "exited with status 1"));
+        raw_server_forget_log(&server);
+    }
+    stop(true);
+    RAW_CHECK(!raw_client_receive(&a));
+    wait_for_end();
+    raw_client_close(&a);
+    unsetenv("GMUX_LIBEXECDIR");
+    unlink(path);
+    rmdir(dir);
+}
+
 /* Its clients may finish; nobody new can come. */
 static void daemon_goes(void)
 {
@@ -258,6 +285,7 @@ int main(void)
     termination();
     shutdown_waits_for_clients();
     forced_shutdown_does_not();
+    forced_shutdown_between_executors();
     daemon_goes();
     private_server();
     an_executor_that_does_not_start();
