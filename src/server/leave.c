@@ -64,9 +64,12 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
     if (c->shared.control)
         tp_session_fail(&c->shared, (uint32_t)result, address);
     /* The executor lets the waiters go once nothing of the client runs; where it does not know the client, we do. */
-    if (c->in_executor)
+    if (c->in_executor) {
         remove_from_executor(c);
-    else if (c->shared.control)
+        return;
+    }
+    srv_objects_orphan(c);
+    if (c->shared.control)
         tp_session_release_waiters(&c->shared);
 }
 
