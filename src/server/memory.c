@@ -201,6 +201,26 @@ static bool alloc_small(struct alloc_op *op)
     return a->block != NULL;
 }
 
+static bool is_host(const struct srv_heap *h)
+{
+    return h == &h->session->host;
+}
+
+/* With all that it costs, or nothing. */
+static bool charge_alloc(struct alloc_op *op)
+{
+    struct srv_allocation *a = op->allocation;
+    struct srv_account *account = &a->heap->session->account;
+    if (a->count.amount)
+        return true;
+    if (srv_charge(&a->bytes, account, a->heap->quantity, op->size) < 0)
+        return false;
+    if (srv_charge(&a->count, account, SRV_ALLOCATIONS, 1) == 0)
+        return true;
+    srv_charge_release(&a->bytes);
+    return false;
+}
+
 static void start_alloc(struct alloc_op *op);
 
 static void on_mapped(void *arg, int result, struct tp_packet *answer)
@@ -232,16 +252,18 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
 static void start_alloc(struct alloc_op *op)
 {
     struct srv_heap *h = op->allocation->heap;
-    if (op->small && alloc_small(op)) {
+    bool charged = charge_alloc(op);
+    if (charged && op->small && alloc_small(op)) {
         finish_alloc(op, 0);
         return;
     }
-    op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB) : mapping_create(h, op->size, op->align);
+    if (charged)
+        op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB) : mapping_create(h, op->size, op->align);
     if (op->mapping) {
         const struct srv_mapping *m = op->mapping;
         struct wire_enc e = encode_map(h, m);
         srv_executor_ask(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0, on_mapped, op);
-    } else if (h->unmapping != 0) { /* room may be on its way */
+    } else if (h->unmapping != 0 && (charged || is_host(h))) { /* room may be on its way, or the charge */
         gm_list_append(&h->deferred, &op->link);
     } else {
         finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
@@ -264,7 +286,7 @@ static void start_deferred(struct srv_heap *h)
     }
 }
 
-/* Makes the operation with its allocation charged; a CUresult. */
+/* Makes the operation with its allocation, which is not charged yet; a CUresult. */
 static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, struct alloc_op **out)
 {
     bool small = size <= SRV_SMALL_MAX && align <= SRV_PAGE;
@@ -283,13 +305,6 @@ static int prepare_alloc(struct srv_heap *h, uint64_t size, uint64_t align, stru
     gm_list_init(&op->link);
     a->heap = h;
     a->busy = true;
-    gm_list_init(&a->link);
-    if (srv_charge(&a->bytes, &h->session->account, h->quantity, size) < 0 ||
-        srv_charge(&a->count, &h->session->account, SRV_ALLOCATIONS, 1) < 0) {
-        allocation_destroy(a);
-        free(op);
-        return GM_CUDA_OUT_OF_MEMORY;
-    }
     gm_list_append(&h->allocations, &a->link);
     op->allocation = a;
     op->small = small;
@@ -360,11 +375,6 @@ const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
 }
 
 /* --- freeing -------------------------------------------------------------------------------------------------- */
-
-static bool is_host(const struct srv_heap *h)
-{
-    return h == &h->session->host;
-}
 
 /* What it has is not taken back any more. */
 static bool goes_with_session(const struct srv_heap *h)
