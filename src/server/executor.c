@@ -123,6 +123,7 @@ void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const st
         srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
         return;
     }
+    c->repeats++;
     send_request(x, r);
 }
 
@@ -135,13 +136,15 @@ static void complete(struct srv_request *r, int result, struct tp_packet *answer
     if (r->done) {
         r->done(r->arg, result, answer);
         c->asks--;
-        srv_session_check_end(c);
-    } else if (result != 0 && !c->failed) {
-        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it could not be restored on a new executor");
-    } else if (r->type == WIRE_ENGINE_CLIENT_SET) { /* it has all its modules back */
-        c->suspected = 0;
+    } else {
+        c->repeats--;
+        if (result != 0 && !c->failed)
+            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it could not be restored on a new executor");
+        else if (r->type == WIRE_ENGINE_CLIENT_SET) /* it has all its modules back */
+            c->suspected = 0;
     }
     free(r);
+    srv_session_check_end(c);
 }
 
 static const char *on_later(struct srv_executor *x, struct tp_packet *p)

@@ -147,7 +147,7 @@ void srv_session_check_end(struct srv_session *c)
 {
     if (c->phase != SRV_DRAINING)
         return;
-    if (c->peer_closed && c->asks == 0 && !c->in_executor) {
+    if (c->peer_closed && c->asks == 0 && c->repeats == 0 && !c->in_executor) { /* an executor answers as it likes */
         session_destroy(c);
         return;
     }

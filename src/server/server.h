@@ -110,7 +110,8 @@ struct srv_session {
     bool arrays_asked;                    /* the executor is being told another amount */
 
     unsigned pending;   /* requests of the client not yet answered */
-    unsigned asks;      /* requests to the executor not yet answered */
+    unsigned asks;      /* requests to the executor not yet answered; .. */
+    unsigned repeats;   /* .. and those of a replay, which are not counted there */
     bool in_executor;   /* the executor knows it, or is being told */
     bool removing;      /* the executor is being told to forget it: .. */
     bool stopped;       /* .. nothing of it runs there, and its device memory is not used; .. */
