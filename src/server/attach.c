@@ -29,6 +29,7 @@ struct srv_attachment {
     bool live; /* the executor has it */
     bool busy; /* .. or is being told */
     uint64_t serial;
+    bool answered; /* nobody waits until it is gone */
 };
 
 /* --- ranges ------------------------------------------------------------------------------------------------------- */
@@ -266,10 +267,12 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     struct srv_attachment *a = arg;
     struct srv_session *c = a->session;
     uint64_t serial = a->serial;
+    bool answered = a->answered;
     (void)result; /* no executor, no mapping */
     (void)answer;
     attachment_destroy(a);
-    srv_session_status(c, serial, GM_CUDA_SUCCESS);
+    if (!answered)
+        srv_session_status(c, serial, GM_CUDA_SUCCESS);
 }
 
 const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
@@ -292,6 +295,10 @@ const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
         on_unmapped(a, 0, NULL);
         return NULL;
     }
+    /* Host memory may have to be unpinned, for which nobody waits. Where the program chose the address it may want it again. */
+    a->answered = a->object->host && a->own_range;
+    if (a->answered)
+        srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
     struct wire_enc e = srv_encoder(c->server);
     const struct wire_engine_unmap u = { c->id, a->address, a->size };
     wire_pack_engine_unmap(&e, 0, &u);
