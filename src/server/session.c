@@ -166,6 +166,10 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     s->sessions_count++;
     srv_server_watch(s);
     srv_say(s, "Received new client request for {PID: %u, Context ID: 0}", c->pid);
+    if (s->executor.closing) { /* there will be no other */
+        srv_session_refuse(c, GM_CUDA_MPS_SERVER_NOT_READY, "the server is about to end");
+        return;
+    }
     if (srv_charge(&c->count, &c->account, SRV_SESSIONS, 1) < 0) {
         say_full(c);
         srv_session_refuse(c, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "too many clients");

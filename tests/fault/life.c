@@ -162,6 +162,28 @@ static void forced_shutdown_between_executors(void)
     rmdir(dir);
 }
 
+/* By somebody else than the daemon, which goes on handing over clients until it sees the end: they hear so. */
+static void terminated_while_clients_come(void)
+{
+    enum { CLIENTS = 100 };
+    static struct tp_packet packet;
+    int fds[CLIENTS], status;
+    raw_server_start(&server, "null");
+    raw_client_open(&a, raw_server_connect(&server, 46)); /* which is not gone before the executor is */
+    RAW_CHECK(kill(server.pid, SIGSTOP) == 0 && waitpid(server.pid, &status, WUNTRACED) == server.pid);
+    RAW_CHECK(kill(server.pid, SIGTERM) == 0);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        fds[i] = raw_server_connect(&server, 1000 + i);
+    RAW_CHECK(kill(server.pid, SIGCONT) == 0);
+    wait_for_end();
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        while (tp_recv(fds[i], &packet) == 1)
+            tp_packet_finish(&packet);
+        close(fds[i]);
+    }
+    raw_client_close(&a);
+}
+
 /* Its clients may finish; nobody new can come. */
 static void daemon_goes(void)
 {
@@ -286,6 +308,7 @@ int main(void)
     shutdown_waits_for_clients();
     forced_shutdown_does_not();
     forced_shutdown_between_executors();
+    terminated_while_clients_come();
     daemon_goes();
     private_server();
     an_executor_that_does_not_start();
