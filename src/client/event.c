@@ -336,9 +336,11 @@ CUresult rt_cuEventQuery(CUevent hEvent)
     if (r)
         return r;
     struct point p = event_point(e);
-    if (is_foreign(e, &mark))
-        return rt_signal_reached(&e->signal, mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-    return !p.recorded || rt_lane_done(rt_session, p.number, p.seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (is_foreign(e, &mark) ? rt_signal_reached(&e->signal, mark)
+                             : !p.recorded || rt_lane_done(rt_session, p.number, p.seq))
+        return CUDA_SUCCESS;
+    int error = rt_session_look(rt_session);
+    return error ? error : CUDA_ERROR_NOT_READY;
 }
 
 CUresult rt_cuEventSynchronize(CUevent hEvent)

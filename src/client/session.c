@@ -44,6 +44,15 @@ static int watchdog(void *arg)
     return 0;
 }
 
+int rt_session_look(struct rt_session *s)
+{
+    static _Atomic uint64_t next;
+    uint64_t now = gm_now_ns(), due = atomic_load_explicit(&next, memory_order_relaxed);
+    if (now < due || !atomic_compare_exchange_strong(&next, &due, now + SLICE_MS * GM_NS_PER_MS))
+        return rt_session_error(s);
+    return watchdog(s);
+}
+
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy)
 {
     int r = tp_word_wait(&s->shared.streams[number].completed, seq, policy ? policy : &s->patient);

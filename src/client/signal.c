@@ -294,7 +294,7 @@ int rt_signal_wait(const struct rt_signal *s, uint32_t number)
 {
     struct timespec nap = { .tv_nsec = NAP_MIN_NS };
     for (unsigned i = 0; !rt_signal_reached(s, number); i++) {
-        int error = rt_session_error(rt_session);
+        int error = i < SPINS ? rt_session_error(rt_session) : rt_session_look(rt_session);
         if (error)
             return error;
         if (i < SPINS)

@@ -134,7 +134,7 @@ int rt_stream_query(struct rt_stream *st)
     struct snapshot snap;
     int r = take_snapshot(st, &snap);
     r = r ? r : each_lane(&snap, NULL, look_only);
-    int error = rt_session_error(rt_session);
+    int error = r == CUDA_ERROR_NOT_READY ? rt_session_look(rt_session) : rt_session_error(rt_session);
     return error ? error : r;
 }
 

@@ -47,6 +47,21 @@ teardown() {
     [ "$(the_server)" != "$server" ]
 }
 
+@test "the server is killed: who only asks, or waits for another program's event, hears of it, too" {
+    start_daemon
+    start_program stream "$misbehave" ask stream
+    start_program event "$misbehave" ask event
+    start_program other "$misbehave" other
+    for name in stream event other; do
+        program_says "$name" running
+    done
+    kill -9 "$(the_server)"
+    for name in stream event other; do
+        program_says "$name" 806
+        ends_well "$name"
+    done
+}
+
 anonymous_kib() {
     awk '/^Private_Dirty/ { print $2 }' "/proc/$1/smaps_rollup"
 }

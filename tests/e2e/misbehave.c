@@ -4,6 +4,9 @@
  *   fault KIND     one kernel that does what it may not; prints the results of what follows: synchronise, synchronise
  *                  again, allocate, launch
  *   spin           an endless kernel; prints "running", then the result of waiting for it
+ *   ask WHAT       an endless kernel, and asks whether its "stream" is done, or an "event" behind it, until it hears something else than
+ *                  that it is not; prints "running", then that
+ *   other          waits for an event of a process of its own that is behind an endless kernel; prints "running", then the result
  *   hog STREAMS    an endless kernel, then as many others as the library takes, on so many streams; prints "running"
  *   liar STREAMS   the same, and writes into its session that all of it is done
  *   idle           reads lines until "end": for each, a kernel that counts in a global of its module and a look at four MiB of
@@ -126,6 +129,60 @@ static int spin(void)
     printf("running\n");
     printf("%d\n", (int)cuCtxSynchronize());
     return 0;
+}
+
+static int ask(const char *what)
+{
+    CUdeviceptr p;
+    CUevent event;
+    CUresult r;
+    start();
+    MUST(cuMemAlloc(&p, 4096));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    MUST(launch(function("spin"), 4, 64, p, NULL));
+    MUST(cuEventRecord(event, NULL));
+    printf("running\n");
+    do
+        r = strcmp(what, "event") == 0 ? cuEventQuery(event) : cuStreamQuery(NULL);
+    while (r == CUDA_ERROR_NOT_READY);
+    printf("%d\n", (int)r);
+    return 0;
+}
+
+/* The process that the event is of. */
+static void record_behind_endless(int to)
+{
+    CUipcEventHandle handle;
+    CUdeviceptr p;
+    CUevent event;
+    start();
+    MUST(cuMemAlloc(&p, 4096));
+    MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS));
+    MUST(launch(function("spin"), 4, 64, p, NULL));
+    MUST(cuEventRecord(event, NULL));
+    MUST(cuIpcGetEventHandle(&handle, event));
+    if (write(to, &handle, sizeof(handle)) == (ssize_t)sizeof(handle))
+        (void)cuCtxSynchronize();
+    _exit(0);
+}
+
+static int other(void)
+{
+    CUipcEventHandle handle;
+    CUevent event;
+    int ends[2];
+    if (pipe(ends) < 0)
+        return 1;
+    pid_t child = fork();
+    if (child == 0)
+        record_behind_endless(ends[1]);
+    if (child < 0 || read(ends[0], &handle, sizeof(handle)) != (ssize_t)sizeof(handle))
+        return 1;
+    start();
+    MUST(cuIpcOpenEventHandle(&event, handle));
+    printf("running\n");
+    printf("%d\n", (int)cuEventSynchronize(event));
+    return waitpid(child, NULL, 0) == child ? 0 : 1;
 }
 
 /* Where this process has its session. */
@@ -359,6 +416,10 @@ int main(int argc, char **argv)
         return fault(argument);
     if (strcmp(what, "spin") == 0)
         return spin();
+    if (strcmp(what, "ask") == 0)
+        return ask(argument);
+    if (strcmp(what, "other") == 0)
+        return other();
     if (strcmp(what, "hog") == 0 || strcmp(what, "liar") == 0)
         return hog((unsigned)strtoul(argument, NULL, 10), *what == 'l');
     if (strcmp(what, "idle") == 0)
