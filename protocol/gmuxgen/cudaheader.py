@@ -53,6 +53,8 @@ def names(spec):
     """(name, symbol, symbol for per-thread streams) for every name that needs a macro in either mode."""
     out = []
     for base, variants in spec.by_base().items():
+        if variants[0].elsewhere:
+            continue
         chosen = spec.header.get(base, variants[-1].symbol)
         symbols = {f.symbol: f for f in spec.functions}
         newer = [f for f in variants if f.since > symbols[chosen].since]
@@ -68,13 +70,13 @@ def header(spec):
          f"#define CUDA_VERSION {spec.version}", "", "#define CUDAAPI", "#define CUDA_CB", "",
          "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     previous = None
-    for t in spec.types:
+    for t in (t for t in spec.types if not t.elsewhere):
         if previous and (t.kind != previous or t.kind in ("enum", "struct", "union")):
             o += [""]
         o += type_lines(t)
         previous = t.kind
     o += [""]
-    for f in spec.functions:
+    for f in (f for f in spec.functions if not f.elsewhere):
         o += [f"CUresult CUDAAPI {s}({f.args});" for s in f.symbols]
     o += ["", "#ifndef GMUX_CUDA_SYMBOLS", "#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM"]
     chosen = names(spec)

@@ -35,6 +35,7 @@ class Function:
     early: bool
     params: list
     line: int
+    elsewhere: bool = False  # the toolkit declares it in a header other than cuda.h
 
     @property
     def args(self):
@@ -59,6 +60,7 @@ class Type:
     params: list = field(default_factory=list)
     values: list = field(default_factory=list)   # enum: (name, number as written, text)
     members: list = field(default_factory=list)  # struct, union: Member or Type
+    elsewhere: bool = False
 
 
 @dataclass
@@ -103,6 +105,7 @@ class Parser:
         self.symbols = {}  # functions and their twins: symbol -> line
         self.variants = {}
         self.header_lines = {}
+        self.elsewhere = False
 
     def fail(self, n, why):
         raise SpecError(self.path, n, why)
@@ -173,7 +176,7 @@ class Parser:
             self.fail(n, "a function is TIER SYMBOL [BASE]@SINCE ... (PARAMETERS)")
         symbol = self.name(n, words[1], "a function")
         base, _, since = words[2].partition("@")
-        f = Function(words[0], symbol, self.name(n, base or symbol, "a function"), self.since(n, since), {}, False, [], n)
+        f = Function(words[0], symbol, self.name(n, base or symbol, "a function"), self.since(n, since), {}, False, [], n, self.elsewhere)
         for word in words[3:]:
             twin, at, version = word.partition("@")
             if word == "early":
@@ -213,10 +216,14 @@ class Parser:
                 self.fail(n, "export needs a new NAME")
             self.symbols[self.name(n, words[1], "a symbol")] = n
             self.exports.append(words[1])
+        elif head == "elsewhere":
+            if len(words) != 1:
+                self.fail(n, f"unexpected '{words[1]}'")
+            self.elsewhere = True
         elif head in TYPES:
             if len(words) < 2:
                 self.fail(n, f"{head} needs a name")
-            t = Type(head, self.name(n, words[1], head), n)
+            t = Type(head, self.name(n, words[1], head), n, elsewhere=self.elsewhere)
             if head in ("enum", "struct", "union"):
                 if len(words) > 3:
                     self.fail(n, f"unexpected '{words[3]}'")

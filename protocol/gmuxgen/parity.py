@@ -70,34 +70,41 @@ def check(condition):
     return f'_Static_assert({condition}, "differs");'
 
 
+def type_checks(t, layout):
+    if t.kind == "const":
+        same_type = f"__builtin_types_compatible_p(__typeof__({t.name}), __typeof__({t.text}))"
+        pointer = re.match(r"\(\((\w+)", t.text)
+        if pointer and (pointer[1] == "void" or layout.types[pointer[1]].kind == "opaque"):
+            return [check(same_type)]  # a pointer is no constant expression
+        return [check(f"{same_type} && ({t.name}) == ({t.text})")]
+    if t.kind == "alias":
+        return [check(f"__builtin_types_compatible_p({t.name}, {t.text})")]
+    if t.kind == "opaque":
+        return [f"typedef struct {t.tag} *{t.name};"]
+    if t.kind == "callback":
+        return [f"typedef {t.text} (*{t.name})({', '.join(p.decl for p in t.params) or 'void'});"]
+    if t.kind == "enum":
+        return [check(f"sizeof({t.name}) == 4")] + [check(f"(long long){name} == {number}") for name, number, _ in t.values]
+    size, align, offsets = layout.of(t)
+    return [check(f"sizeof({t.name}) == {size}"), check(f"_Alignof({t.name}) == {align}")] + \
+        [check(f"offsetof({t.name}, {path}) == {offset}") for path, offset in offsets]
+
+
+def part(spec, layout, elsewhere):
+    o = [line for t in spec.types if t.elsewhere == elsewhere for line in type_checks(t, layout)] + [""]
+    return o + [f"CUresult {s}({f.args});" for f in spec.functions if f.elsewhere == elsewhere for s in f.symbols]
+
+
 def source(spec):
     layout = Layout(spec)
     # With these the toolkit's header declares old variants too, and ours renames nothing.
     o = [BANNER, "#define GMUX_CUDA_SYMBOLS", "#define __CUDA_API_VERSION_INTERNAL",
          "#define __CUDA_API_VERSION_INTERNAL_ODR", "#include <cuda.h>", "#include <cudaProfiler.h>", "",
          "#include <stddef.h>", "", check(f"CUDA_VERSION == {spec.version}"), ""]
-    for t in spec.types:
-        if t.kind == "const":
-            same_type = f"__builtin_types_compatible_p(__typeof__({t.name}), __typeof__({t.text}))"
-            pointer = re.match(r"\(\((\w+)", t.text)
-            if pointer and (pointer[1] == "void" or layout.types[pointer[1]].kind == "opaque"):
-                o += [check(same_type)]  # a pointer is no constant expression
-            else:
-                o += [check(f"{same_type} && ({t.name}) == ({t.text})")]
-        elif t.kind == "alias":
-            o += [check(f"__builtin_types_compatible_p({t.name}, {t.text})")]
-        elif t.kind == "opaque":
-            o += [f"typedef struct {t.tag} *{t.name};"]
-        elif t.kind == "callback":
-            o += [f"typedef {t.text} (*{t.name})({', '.join(p.decl for p in t.params) or 'void'});"]
-        elif t.kind == "enum":
-            o += [check(f"sizeof({t.name}) == 4")]
-            o += [check(f"(long long){name} == {number}") for name, number, _ in t.values]
-        else:
-            size, align, offsets = layout.of(t)
-            o += [check(f"sizeof({t.name}) == {size}"), check(f"_Alignof({t.name}) == {align}")]
-            o += [check(f"offsetof({t.name}, {path}) == {offset}") for path, offset in offsets]
-    o += [""]
-    for f in spec.functions:
-        o += [f"CUresult {s}({f.args});" for s in f.symbols]
+    o += part(spec, layout, False)
+    if any(f.elsewhere for f in spec.functions):
+        # Only the toolkit has these headers, and they need others' (the test has some that will do).
+        o += ["", "#ifdef GMUX_PARITY_ELSEWHERE", "#include <vdpau/vdpau.h>"]
+        o += [f"#include <cuda{name}.h>" for name in ("GL", "EGL", "VDPAU")] + [""]
+        o += part(spec, layout, True) + ["#endif"]
     return "\n".join(o + [""])

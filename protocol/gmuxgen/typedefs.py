@@ -8,6 +8,8 @@ def header(spec):
     by_symbol = {f.symbol: f for f in spec.functions}
     versions, names = [], []
     for base, variants in spec.by_base().items():
+        if variants[0].elsewhere:
+            continue
         for f in variants:
             versions += [f"typedef CUresult (CUDAAPI *PFN_{base}_v{f.since})({f.args});"]
             versions += [f"typedef CUresult (CUDAAPI *PFN_{base}_v{since}_{t})({f.args});" for t, since in f.twins.items()]

@@ -80,6 +80,12 @@ def spec_symbols():
         return set(re.findall(r"^    (\w+);$", read(script), re.M))
 
 
+def elsewhere():
+    """The functions that are not in cuda.h."""
+    path = ROOT / "protocol" / "cuda.api"
+    return [f for f in generator.cudaspec.parse(path, read(path)).functions if f.elsewhere]
+
+
 unittest.TestCase.maxDiff = None
 
 
@@ -184,7 +190,29 @@ def parity():
         return read(output)
 
 
+# As much of others' headers as those of the toolkit that need them look at.
+OTHERS = {
+    "GL/gl.h": "typedef unsigned int GLuint;\ntypedef unsigned int GLenum;\n",
+    "EGL/egl.h": "typedef int EGLint;\n",
+    "EGL/eglext.h": "typedef void *EGLImageKHR;\ntypedef void *EGLStreamKHR;\ntypedef void *EGLSyncKHR;\n",
+    "vdpau/vdpau.h": "#include <stdint.h>\ntypedef uint32_t VdpDevice, VdpVideoSurface, VdpOutputSurface, VdpFuncId;\n"
+                     "typedef enum { VDP_STATUS_OK } VdpStatus;\n"
+                     "typedef VdpStatus VdpGetProcAddress(VdpDevice device, VdpFuncId id, void **pfn);\n",
+}
+
+
 class Parity(Compile):
+    def others(self):
+        folder = self.tmp / "others"
+        for name, text in OTHERS.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        return folder
+
+    def compare_elsewhere(self, text):
+        command = CC + ["-std=gnu17", "-DGMUX_PARITY_ELSEWHERE", f"-I{self.others()}", f"-I{self.toolkit}", "-fsyntax-only"]
+        self.compile(command, text, ".c")
+
     def setUp(self):
         super().setUp()
         self.toolkit = toolkit()
@@ -193,6 +221,16 @@ class Parity(Compile):
 
     def test_types_values_and_prototypes_are_equal(self):
         self.compile(CC + ["-std=gnu17", f"-I{self.toolkit}", "-fsyntax-only"], parity(), ".c")
+
+    def test_what_other_headers_declare_is_equal(self):
+        text = parity()
+        self.compare_elsewhere(text)
+        for old, new in (("cuGLGetDevices_v2(unsigned int *", "cuGLGetDevices_v2(int *"),
+                         ("offsetof(CUeglFrame_v1, cuFormat) == 56", "offsetof(CUeglFrame_v1, cuFormat) == 60"),
+                         ("CUvdpGetProcAddress)(uint32_t device", "CUvdpGetProcAddress)(int device")):
+            self.assertIn(old, text)
+            with self.assertRaises(AssertionError):
+                self.compare_elsewhere(text.replace(old, new))
 
     def test_a_difference_would_be_seen(self):
         text = parity()
@@ -212,11 +250,24 @@ class Parity(Compile):
         ours = {v for v in versions(self.headers()) if not v.startswith("PFN_cuProfiler")}
         self.assertEqual(ours, {v for v in versions(self.toolkit) if not v.startswith("PFN_cuProfiler")})
 
+    def test_variants_of_what_other_headers_declare_are_equal(self):
+        theirs = set()
+        for name in ("GL", "EGL", "VDPAU"):
+            header = self.toolkit / f"cuda{name}Typedefs.h"
+            command = CC + ["-E", "-P", "-D__CUDA_API_VERSION_INTERNAL", f"-I{self.others()}", f"-I{self.toolkit}",
+                            "-include", "vdpau/vdpau.h", str(header)]
+            out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            theirs |= set(re.findall(r"\bPFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)\(", out))
+        ours = {(f.base, str(f.since), "") for f in elsewhere()}
+        ours |= {(f.base, str(since), f"_{twin}") for f in elsewhere() for twin, since in f.twins.items()}
+        self.assertEqual(ours, theirs)
+
     def test_symbols_are_those_of_the_link_stub(self):
         stub = self.toolkit.parent / "lib64" / "stubs" / "libcuda.so"
         if not stub.is_file():
             self.skipTest("the toolkit has no link stub")
-        self.assertEqual(spec_symbols() - {"gmux_client_library"}, library_symbols(stub))
+        ours = spec_symbols() - {"gmux_client_library"} - {s for f in elsewhere() for s in f.symbols}
+        self.assertEqual(ours, library_symbols(stub))
 
 
 class Dispatch(Compile):

@@ -1,6 +1,7 @@
 /* How a process attaches, and what it makes of servers that refuse, misbehave or go away. */
+#include "client/gen/api.h"
+
 #include <criterion/criterion.h>
-#include <cuda.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -300,6 +301,36 @@ Test(attach, passes_through)
     cr_assert_eq(cuDeviceGetCount(&n), CUDA_SUCCESS);
     cr_assert_eq(n, 77);
     cr_assert_eq(cuMemAlloc_v2(&p, 1), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
+}
+
+/* What only drawing programs use, as others ask for it: by its symbol, or by its name before cuInit. */
+Test(attach, passes_graphics_through)
+{
+    typedef CUresult (*devices_fn)(unsigned *, CUdevice *, unsigned, CUGLDeviceList);
+    unsigned n = 0;
+    CUdevice device = 0;
+    devices_fn found = NULL;
+    CUstream stream = NULL;
+    CUeglFrame frame = { .frame.pPitch = { [2] = &n }, .cuFormat = 77 };
+    with_stand_in();
+    cr_assert_eq(cuGetProcAddress_v2("cuGLGetDevices", (void **)&found, 13000, 0, NULL), CUDA_SUCCESS);
+    cr_assert_eq(found, cuGLGetDevices_v2);
+    cr_assert_eq(found(&n, &device, 1, CU_GL_DEVICE_LIST_ALL), CUDA_ERROR_NOT_INITIALIZED);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(found(&n, &device, 3, CU_GL_DEVICE_LIST_NEXT_FRAME), CUDA_SUCCESS);
+    cr_assert_eq(n, 6);
+    cr_assert_eq(device, 5);
+    cr_assert_eq(cuEGLStreamProducerPresentFrame((CUeglStreamConnection *)&n, frame, &stream), (CUresult)77);
+    cr_assert_eq(stream, (CUstream)&n, "a structure by value");
+    cr_assert_eq(cuGLInit(), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
+}
+
+Test(attach, no_graphics_in_a_session)
+{
+    unsigned n = 0;
+    CUdevice device = 0;
+    cr_assert_eq(init_with(fake_serve_well), CUDA_SUCCESS);
+    cr_assert_eq(cuGLGetDevices_v2(&n, &device, 1, CU_GL_DEVICE_LIST_ALL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 /* A driver without a device is as good as none; any other of its errors is the program's to see. */

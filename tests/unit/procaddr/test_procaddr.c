@@ -82,12 +82,24 @@ Test(procaddr, per_thread_variants)
     EXPECT_NONE("cuMemcpyHtoD", 6050, 2, VERSION_NOT_SUFFICIENT);
 }
 
+/* What FFmpeg's loader of the driver will not go on without; it takes symbols, NVIDIA's runtime names. */
+Test(procaddr, graphics)
+{
+    EXPECT("cuGraphicsGLRegisterImage", 13000, 0, cuGraphicsGLRegisterImage);
+    EXPECT("cuGLGetDevices", 13000, 0, cuGLGetDevices_v2);
+    EXPECT("cuGLGetDevices", 6000, 0, cuGLGetDevices);
+    EXPECT("cuGLMapBufferObject", 13000, 2, cuGLMapBufferObject_v2_ptds);
+    EXPECT("cuGLMapBufferObjectAsync", 13000, 2, cuGLMapBufferObjectAsync_v2_ptsz);
+    EXPECT("cuEGLStreamProducerPresentFrame", 13000, 2, cuEGLStreamProducerPresentFrame);
+    EXPECT("cuVDPAUCtxCreate", 3010, 0, cuVDPAUCtxCreate);
+}
+
 Test(procaddr, what_is_not_there)
 {
     EXPECT_NONE("", 13000, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuMemAlloc_v2", 13000, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuLaunchKernel_ptsz", 13000, 2, SYMBOL_NOT_FOUND);
-    EXPECT_NONE("cuGraphicsGLRegisterBuffer", 13000, 0, SYMBOL_NOT_FOUND);
+    EXPECT_NONE("cuWGLGetDevice", 13000, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("zzz", 13000, 0, SYMBOL_NOT_FOUND);
     EXPECT_NONE("cuInit", 1000, 0, VERSION_NOT_SUFFICIENT);
     EXPECT_NONE("cuLibraryLoadData", 11080, 0, VERSION_NOT_SUFFICIENT);
