@@ -21,6 +21,7 @@
 #include "client/companion.h"
 #include "client/context.h"
 #include "client/gen/api.h"
+#include "client/late.h"
 #include "client/memory.h"
 #include "client/session.h"
 #include "device/genuine/genuine.h"
@@ -195,6 +196,7 @@ static int open_session(int fd, bool is_private)
     rt_session = s;
     if (s->memory_apart)
         rt_companion_open(s);
+    rt_late_decide(false);
     atomic_store(&rt_state, RT_SESSION);
     rt_api_activate(&rt_api_session);
     gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",
@@ -217,6 +219,7 @@ static int pass_through(unsigned flags, char *why, size_t why_size)
     rt_api_load(&genuine_api, genuine_symbol, library);
     int r = (int)genuine_api.cuInit(flags);
     if (r == CUDA_SUCCESS) {
+        rt_late_decide(true);
         rt_api_activate(&genuine_api);
         atomic_store(&rt_state, RT_GENUINE);
         gm_info(&topic, "pass-through to the genuine driver");

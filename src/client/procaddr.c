@@ -56,6 +56,12 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
     const struct rt_proc *p = rt_proc_find(rt_procs, rt_procs_count, symbol, version,
                                            flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
     rt_proc_fn function = p ? p->function : NULL;
+    bool newer = version > CUDA_VERSION || *status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    rt_proc_fn late = newer && rt_proc_late ? rt_proc_late(symbol, version, flags, p) : NULL;
+    if (late) {
+        function = late;
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    }
     memcpy(pfn, &function, sizeof(function));
     return CUDA_SUCCESS;
 }

@@ -28,4 +28,10 @@ extern const size_t rt_procs_count;
 const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name, int version,
                                    bool per_thread, CUdriverProcAddressQueryResult *status);
 
+/*
+ * Before cuInit, for a name that the table lacks or (`known`) a version newer than it: a function that only the genuine
+ * driver has (client/late.h). NULL: what the table says is all there is. Weak: the table is of use without it.
+ */
+__attribute__((weak)) rt_proc_fn rt_proc_late(const char *name, int version, cuuint64_t flags, bool known);
+
 #endif

@@ -333,6 +333,64 @@ Test(attach, no_graphics_in_a_session)
     cr_assert_eq(cuGLGetDevices_v2(&n, &device, 1, CU_GL_DEVICE_LIST_ALL), CUDA_ERROR_NOT_SUPPORTED);
 }
 
+typedef int (*shout_fn)(CUeglFrame, double, float, int, int, int, int, int, int);
+
+static CUresult find(const char *name, int version, void **found)
+{
+    CUdriverProcAddressQueryResult status = (CUdriverProcAddressQueryResult)7;
+    CUresult r = cuGetProcAddress_v2(name, found, version, 0, &status);
+    cr_assert_eq(status, *found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    return r;
+}
+
+/* A program that is newer than this library, with a driver that is, too. It asks before cuInit, as NVIDIA's runtime does. */
+Test(attach, a_newer_drivers_functions)
+{
+    const CUeglFrame frame = { .width = 1000 };
+    shout_fn found = NULL, again = NULL, later = NULL;
+    int (*synchronize)(int) = NULL;
+    CUresult (*init)(unsigned) = NULL;
+    void *none = &none;
+    with_stand_in();
+    cr_assert_eq(find("cuShout", 13010, (void **)&found), CUDA_SUCCESS);
+    cr_assert_not_null(found);
+    cr_assert_eq(find("cuShout", 13020, (void **)&again), CUDA_SUCCESS);
+    cr_assert_eq(again, found);
+    cr_assert_eq(find("cuWhisper", 13010, &none), CUDA_SUCCESS);
+    cr_assert_null(none);
+    cr_assert_eq(find("", 13010, &none), CUDA_SUCCESS);
+    cr_assert_null(none);
+    cr_assert_eq(find("cuShout", 13000, &none), CUDA_SUCCESS);
+    cr_assert_null(none);
+    cr_assert_eq(find("cuInit", 13010, (void **)&init), CUDA_SUCCESS);
+    cr_assert_eq(init, cuInit, "ours");
+    cr_assert_eq(find("cuCtxSynchronize", 13010, (void **)&synchronize), CUDA_SUCCESS);
+    cr_assert_eq(found(frame, 1, 2, 3, 4, 5, 6, 7, 8), CUDA_ERROR_NOT_INITIALIZED);
+    cr_assert_eq(synchronize(5), CUDA_ERROR_NOT_INITIALIZED);
+    cr_assert_eq(init(0), CUDA_SUCCESS);
+    cr_assert_eq(found(frame, 1, 2, 3, 4, 5, 6, 7, 8), 1036, "all arguments arrive");
+    cr_assert_eq(synchronize(5), 5, "the variant that was asked for");
+    cr_assert_eq(find("cuShout", 13010, (void **)&later), CUDA_SUCCESS);
+    cr_assert_eq(later(frame, 1, 2, 3, 4, 5, 6, 7, 8), 1036);
+}
+
+Test(attach, a_newer_drivers_functions_in_a_session)
+{
+    const CUeglFrame frame = { .width = 1000 };
+    shout_fn found = NULL;
+    void *later = &later;
+    fake_start(&fake, fake_serve_well, NULL);
+    if (!getenv("STAND_IN"))
+        cr_skip_test("STAND_IN names no library");
+    setenv("GMUX_GENUINE_LIBCUDA", getenv("STAND_IN"), 1);
+    cr_assert_eq(find("cuShout", 13010, (void **)&found), CUDA_SUCCESS);
+    cr_assert_eq(found(frame, 1, 2, 3, 4, 5, 6, 7, 8), CUDA_ERROR_NOT_INITIALIZED);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(found(frame, 1, 2, 3, 4, 5, 6, 7, 8), CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(find("cuShout", 13010, &later), CUDA_SUCCESS);
+    cr_assert_null(later, "now it is known that there is none");
+}
+
 /* A driver without a device is as good as none; any other of its errors is the program's to see. */
 Test(attach, genuine_without_device)
 {
