@@ -3,6 +3,11 @@
  *
  *   fault KIND     one kernel that does what it may not; prints the results of what follows: synchronise, synchronise
  *                  again, allocate, launch
+ *   wait KIND      the same, for those kinds that write: has its kernel loaded, prints "ready" and waits for a line first
+ *   hold MIB MS    fills so much device memory and has a kernel of so many milliseconds; prints "running" when that has begun,
+ *                  then the result of waiting for it, which is its status
+ *   leave MIB MS   the same, and exits when the kernel has begun
+ *   free           prints "ready", and for each line until "end" how many MiB are free
  *   spin           an endless kernel; prints "running", then the result of waiting for it
  *   ask WHAT       an endless kernel, and asks whether its "stream" is done, or an "event" behind it, until it hears something else than
  *                  that it is not; prints "running", then that
@@ -79,7 +84,18 @@ static void start(void)
     MUST(cuModuleLoad(&module, FAULTS_PTX));
 }
 
-static int fault(const char *kind)
+/* Kernels on the GPU are loaded when they are first launched, and that waits for others' kernels. */
+static void get_ready(CUfunction f, CUdeviceptr harmless)
+{
+    char line[64];
+    MUST(launch(f, 1, 1, harmless, NULL));
+    MUST(cuCtxSynchronize());
+    printf("ready\n");
+    if (!fgets(line, sizeof(line), stdin))
+        exit(1);
+}
+
+static int fault(const char *kind, bool waits)
 {
     static const struct {
         const char *kind, *kernel;
@@ -103,6 +119,8 @@ static int fault(const char *kind)
         if (strcmp(kinds[i].kind, kind) != 0)
             continue;
         CUfunction f = function(kinds[i].kernel);
+        if (waits)
+            get_ready(f, p);
         MUST(launch(f, 1, 1, kinds[i].absolute ? kinds[i].offset : p + kinds[i].offset, NULL));
         if (strcmp(kind, "divide") == 0) {
             MUST(cuCtxSynchronize());
@@ -183,6 +201,44 @@ static int other(void)
     printf("running\n");
     printf("%d\n", (int)cuEventSynchronize(event));
     return waitpid(child, NULL, 0) == child ? 0 : 1;
+}
+
+static int hold(unsigned long mib, unsigned long ms, bool leaves)
+{
+    CUdeviceptr p, flag;
+    uint32_t *begun;
+    uint64_t ns = ms * 1000000;
+    void *params[] = { &flag, &ns };
+    start();
+    MUST(cuMemAlloc(&p, mib << 20));
+    MUST(cuMemsetD8(p, 1, mib << 20));
+    MUST(cuMemHostAlloc((void **)&begun, sizeof(*begun), CU_MEMHOSTALLOC_DEVICEMAP));
+    MUST(cuMemHostGetDevicePointer(&flag, begun, 0));
+    *begun = 0;
+    MUST(cuCtxSynchronize());
+    MUST(cuLaunchKernel(function("busy"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    while (*(volatile uint32_t *)begun == 0)
+        if (cuStreamQuery(NULL) != CUDA_ERROR_NOT_READY)
+            break;
+    printf("running\n");
+    if (leaves)
+        return 0;
+    CUresult r = cuCtxSynchronize();
+    printf("%d\n", (int)r);
+    return r != CUDA_SUCCESS;
+}
+
+static int watch_free(void)
+{
+    size_t available, total;
+    char line[64];
+    start();
+    printf("ready\n");
+    while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n") != 0) {
+        MUST(cuMemGetInfo(&available, &total));
+        printf("%zu\n", available >> 20);
+    }
+    return 0;
 }
 
 /* Where this process has its session. */
@@ -412,8 +468,13 @@ static int churn(const char *self, unsigned rounds)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "", *argument = argc > 2 ? argv[2] : "";
-    if (strcmp(what, "fault") == 0)
-        return fault(argument);
+    const unsigned long number = strtoul(argument, NULL, 10);
+    if (strcmp(what, "fault") == 0 || strcmp(what, "wait") == 0)
+        return fault(argument, *what == 'w');
+    if ((strcmp(what, "hold") == 0 || strcmp(what, "leave") == 0) && argc > 3)
+        return hold(number, strtoul(argv[3], NULL, 10), *what == 'l');
+    if (strcmp(what, "free") == 0)
+        return watch_free();
     if (strcmp(what, "spin") == 0)
         return spin();
     if (strcmp(what, "ask") == 0)
@@ -421,7 +482,7 @@ int main(int argc, char **argv)
     if (strcmp(what, "other") == 0)
         return other();
     if (strcmp(what, "hog") == 0 || strcmp(what, "liar") == 0)
-        return hog((unsigned)strtoul(argument, NULL, 10), *what == 'l');
+        return hog((unsigned)number, *what == 'l');
     if (strcmp(what, "idle") == 0)
         return idle();
     if (strcmp(what, "steady") == 0)
@@ -429,8 +490,8 @@ int main(int argc, char **argv)
     if (strcmp(what, "limit") == 0)
         return limit();
     if (strcmp(what, "mess") == 0)
-        return mess((uint32_t)strtoul(argument, NULL, 10));
+        return mess((uint32_t)number);
     if (strcmp(what, "churn") == 0)
-        return churn("/proc/self/exe", (unsigned)strtoul(argument, NULL, 10));
+        return churn("/proc/self/exe", (unsigned)number);
     return 2;
 }
