@@ -21,12 +21,12 @@ demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone ru
 	@scripts/demo.sh $(BUILD) $(CLIENTS) $(SHARE)
 
 test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
-	@$(if $(filter cuda,$(DEVICE)),tests/frameworks/run.py $(BUILD); scripts/gpu-check.sh,scripts/test.sh) $(BUILD)
+	@$(if $(filter cuda,$(DEVICE)),scripts/gpu-test.sh,scripts/test.sh) $(BUILD)
 
 check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
 	@scripts/check.sh
 
-bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS
+bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS, in $(BUILD)/gpu.json
 	@$(if $(filter cuda,$(DEVICE)),bench/gpu.py,bench/run.py) $(BUILD)
 
 fuzz: ## run every fuzzer for T seconds (clang)
