@@ -28,17 +28,20 @@ struct rt_graph_memory {
 _Atomic unsigned rt_graph_memories;
 
 static struct gm_list all = { &all, &all };
-static uint64_t used, used_high, reserved, reserved_high; /* bytes */
+static struct books {
+    uint64_t used, used_high, reserved, reserved_high; /* bytes */
+} books[RT_DEVICES];
 
 /* NVIDIA's driver takes memory for graphs in units of this size, and counts those. */
 #define UNIT (32u << 20)
 
 static void set_used(struct rt_graph_memory *m, bool is_used)
 {
+    struct books *b = &books[m->device];
     if (m->used != is_used)
-        used = is_used ? used + m->size : used - m->size;
+        b->used = is_used ? b->used + m->size : b->used - m->size;
     m->used = is_used;
-    used_high = GM_MAX(used, used_high);
+    b->used_high = GM_MAX(b->used, b->used_high);
 }
 
 int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out)
@@ -71,8 +74,8 @@ int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, stru
     m->references = 1;
     gm_list_append(&all, &m->link);
     atomic_fetch_add_explicit(&rt_graph_memories, 1, memory_order_relaxed);
-    reserved += size;
-    reserved_high = GM_MAX(reserved, reserved_high);
+    books[device].reserved += size;
+    books[device].reserved_high = GM_MAX(books[device].reserved, books[device].reserved_high);
     *out = m;
     return CUDA_SUCCESS;
 }
@@ -86,7 +89,7 @@ static void leave(struct rt_graph_memory *m)
 {
     gm_list_remove(&m->link);
     atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
-    reserved -= m->size;
+    books[m->device].reserved -= m->size;
     set_used(m, false);
 }
 
@@ -259,7 +262,7 @@ CUresult rt_cuDeviceGraphMemTrim(CUdevice device)
         return r;
     rt_graph_lock();
     gm_list_for_each (m, &all, struct rt_graph_memory, link)
-        if (!m->live)
+        if (!m->live && m->device == device)
             set_used(m, false);
     rt_graph_unlock();
     return CUDA_SUCCESS;
@@ -273,10 +276,11 @@ CUresult rt_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
     if (!value || (unsigned)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
-    uint64_t bytes = attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? used
-                     : attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? used_high
-                     : attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? reserved
-                                                                      : reserved_high;
+    const struct books *b = &books[device];
+    uint64_t bytes = attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? b->used
+                     : attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? b->used_high
+                     : attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? b->reserved
+                                                                      : b->reserved_high;
     rt_graph_unlock();
     *(cuuint64_t *)value = (bytes + UNIT - 1) / UNIT * UNIT;
     return CUDA_SUCCESS;
@@ -293,9 +297,9 @@ CUresult rt_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-        used_high = used;
+        books[device].used_high = books[device].used;
     else
-        reserved_high = reserved;
+        books[device].reserved_high = books[device].reserved;
     rt_graph_unlock();
     return CUDA_SUCCESS;
 }

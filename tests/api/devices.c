@@ -498,6 +498,44 @@ static void a_graph_on_both(void)
     leave();
 }
 
+static uint64_t graph_memory(int device)
+{
+    cuuint64_t used = 99;
+    OK(cuDeviceGetGraphMemAttribute(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    return used;
+}
+
+static void a_graphs_memory_is_its_device_s(void)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    CUgraphNode n, freed;
+    CUstream s;
+    need_two();
+    CUDA_MEM_ALLOC_NODE_PARAMS a = {
+        .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 1 } },
+        .bytesize = 1 << 20,
+    };
+    OK(cuCtxSetCurrent(contexts[1]));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddMemAllocNode(&n, graph, NULL, 0, &a));
+    OK(cuGraphAddMemFreeNode(&freed, graph, &n, 1, a.dptr));
+    OK(cuGraphInstantiate(&exec, graph, 0));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuGraphLaunch(exec, s));
+    OK(cuStreamSynchronize(s));
+    EQ(graph_memory(0), 0);
+    EQ(graph_memory(1), 32 << 20);
+    OK(cuDeviceGraphMemTrim(0));
+    EQ(graph_memory(1), 32 << 20);
+    OK(cuDeviceGraphMemTrim(1));
+    EQ(graph_memory(1), 0);
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy(s));
+    leave();
+}
+
 static _Atomic int go;
 
 /* A stream of device 0 that stands until `go`. */
@@ -651,6 +689,7 @@ int main(void)
                                              TEST(an_imported_pool_is_its_device_s),
                                              TEST(a_pool_for_another_program),
                                              TEST(a_graph_on_both),
+                                             TEST(a_graphs_memory_is_its_device_s),
                                              TEST(nobody_waits_for_the_other_device),
                                              TEST(copies_are_waited_for),
                                              TEST(two_programs) };
