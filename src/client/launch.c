@@ -10,6 +10,14 @@
 #include "client/capture.h"
 #include "client/gen/api.h"
 
+/* More than the kernel was compiled for is a wrong argument; more than there are registers for is not. Both may be the
+ * same number: then it is the registers. */
+static int too_many_threads(const struct rt_function *f)
+{
+    uint32_t fit = rt_occupancy_register_threads(f);
+    return fit && f->entry->max_threads >= fit ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+}
+
 static int check_shape(const struct rt_function *f, const struct wire_rec_launch *l)
 {
     const int32_t *limit = rt_session->devices[f->module->device].attributes;
@@ -27,7 +35,7 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
         return CUDA_ERROR_INVALID_VALUE;
-    return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : too_many_threads(f);
 }
 
 static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
@@ -104,6 +112,8 @@ int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params,
     int r = check_shape(f, &l->record);
     if (GM_UNLIKELY(r == CUDA_SUCCESS && l->record.attributes))
         r = check_cooperative(l, f);
+    if (GM_UNLIKELY(r == CUDA_SUCCESS && (l->record.attributes || e->cluster[0])))
+        r = rt_launch_check_clusters(l, f);
     if (GM_UNLIKELY(r))
         return r;
     if (GM_UNLIKELY(extra != NULL))

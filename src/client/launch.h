@@ -20,6 +20,9 @@ _Static_assert(sizeof(CUlaunchAttribute) * RT_LAUNCH_ATTRIBUTES + RT_PARAMS_MAX 
  * kernel computes and cannot be honoured. CUresult. */
 int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count);
 
+/* A launch in clusters, by its attributes or as the kernel was compiled: whether the device takes that shape. CUresult. */
+int rt_launch_check_clusters(const struct rt_launch *l, struct rt_function *f);
+
 /* Makes the record of a launch whose dimensions and attributes stand in it already (record.attributes may be 0): checks
  * them, packs the parameters (`params` or `extra`, as cuLaunchKernel has them), fills in head.op and head.size. No lock,
  * nothing kept. CUresult. */

@@ -35,6 +35,7 @@ struct rt_entry {
     uint32_t local_bytes;
     uint32_t ptx_version;
     uint32_t binary_version;
+    uint32_t cluster[3];                    /* that it was compiled for; 0: none */
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };
 
@@ -45,6 +46,13 @@ bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struc
 
 /* How many blocks of a function a multiprocessor holds (occupancy.c). CUresult. */
 int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out);
+
+/* The largest block that a multiprocessor has registers for; 0: it does not matter. */
+uint32_t rt_occupancy_register_threads(const struct rt_function *f);
+
+/* Asks the device's driver about clusters (w->largest: which question). CUDA_ERROR_NOT_SUPPORTED: there are none. */
+struct wire_call_clusters;
+int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out);
 
 /* Whether a launch's attribute has to reach the device. */
 bool rt_launch_attribute_matters(const CUlaunchAttribute *a);
@@ -91,6 +99,8 @@ struct rt_function {
     struct rt_context *context;     /* of the module; NULL: any */
     _Atomic uint32_t dynamic_limit; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
     _Atomic uint64_t occupancy;     /* occupancy.c: the last question and its answer; 0: none */
+    _Atomic uint64_t clusters[4];   /* cluster.c: the last shapes that the device's driver takes */
+    _Atomic unsigned clusters_next;
     int carveout;
     CUfunc_cache cache_config;
     _Atomic(_Atomic(struct rt_function *) *) elsewhere; /* by device: the same on others; NULL: nowhere yet */

@@ -11,6 +11,7 @@
 
 #define REGISTER_UNIT 256u /* per warp */
 #define SHARED_UNIT   128u /* per block */
+#define QUARTERS      4u   /* of a multiprocessor: a warp's registers are in one of them */
 
 struct limits {
     uint32_t warp;
@@ -42,6 +43,16 @@ static struct limits device_limits(const struct rt_function *f)
 static uint64_t round_up(uint64_t x, uint64_t unit)
 {
     return (x + unit - 1) / unit * unit;
+}
+
+uint32_t rt_occupancy_register_threads(const struct rt_function *f)
+{
+    uint32_t warp = device_limits(f).warp;
+    uint32_t registers = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+    if (!f->entry->registers || !registers)
+        return 0;
+    uint64_t each = round_up((uint64_t)f->entry->registers * warp, REGISTER_UNIT);
+    return (uint32_t)(registers / QUARTERS / each * QUARTERS * warp);
 }
 
 static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes)
@@ -192,19 +203,31 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
 
 /* --- clusters: only the driver knows which multiprocessors stand together ------------------------------------------- */
 
+int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out)
+{
+    struct rt_call c;
+    struct wire_call_value v;
+    if (!f->module->by_name)
+        return CUDA_ERROR_NOT_SUPPORTED; /* a device without clusters */
+    rt_call_begin(&c, WIRE_CALL_CLUSTERS, f->module->number);
+    wire_put_call_clusters(&c.args, w);
+    int r = rt_call_run(&c);
+    if (r == CUDA_SUCCESS) {
+        wire_get_call_value(&c.reply, &v);
+        *out = v.value;
+    }
+    return rt_call_end(&c, r);
+}
+
 static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config, bool largest)
 {
     CUlaunchAttribute attributes[RT_LAUNCH_ATTRIBUTES];
     struct rt_function *f;
-    struct rt_call c;
-    struct wire_call_value v;
     int r = enter(func, &f);
     if (r)
         return r;
     if (!out || !config || config->numAttrs > RT_LAUNCH_ATTRIBUTES || (config->numAttrs && !config->attrs))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!f->module->by_name)
-        return CUDA_ERROR_NOT_SUPPORTED; /* a device without clusters */
     uint32_t count = 0;
     for (unsigned i = 0; i < config->numAttrs; i++)
         if (rt_launch_attribute_matters(&config->attrs[i]))
@@ -221,14 +244,7 @@ static int ask_clusters(int *out, CUfunction func, const CUlaunchConfig *config,
         .shared_bytes = config->sharedMemBytes,
         .attributes = { .data = attributes, .size = count * (uint32_t)sizeof(*attributes) },
     };
-    rt_call_begin(&c, WIRE_CALL_CLUSTERS, f->module->number);
-    wire_put_call_clusters(&c.args, &w);
-    r = rt_call_run(&c);
-    if (r == CUDA_SUCCESS) {
-        wire_get_call_value(&c.reply, &v);
-        *out = v.value;
-    }
-    return rt_call_end(&c, r);
+    return rt_occupancy_clusters(f, &w, out);
 }
 
 CUresult rt_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)

@@ -102,6 +102,193 @@ static void launch_bounds(void)
     OK(cuCtxSynchronize());
 }
 
+/* So many registers that a block of the largest size does not find enough: as many values are read, one after the
+ * other, as are then written, the last one first. */
+static void registers(void)
+{
+    enum { VALUES = 120, ROOM = 64 * VALUES + 1024 };
+    char *ptx = malloc(ROOM);
+    int used = 0, most = 0, registers = 0, all = 0;
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr p;
+    TRUE(ptx);
+    used += snprintf(ptx, ROOM,
+                     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry heavy(.param .u64 p)\n{\n"
+                     ".reg .u64 %%a;\n.reg .u32 %%r<%d>;\nld.param.u64 %%a, [p];\n",
+                     VALUES);
+    for (int i = 0; i < VALUES; i++)
+        used += snprintf(ptx + used, (size_t)(ROOM - used), "ld.volatile.global.u32 %%r%d, [%%a];\n", i);
+    for (int i = VALUES; i > 0; i--)
+        used += snprintf(ptx + used, (size_t)(ROOM - used), "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
+    snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
+    OK(cuModuleLoadData(&m, ptx));
+    free(ptx);
+    OK(cuModuleGetFunction(&f, m, "heavy"));
+    OK(cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
+    OK(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+    OK(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 0));
+    OK(cuMemAlloc(&p, 4));
+    void *params[] = { &p };
+    OK(cuLaunchKernel(f, 1, 1, 1, (unsigned)most, 1, 1, 0, NULL, params, NULL));
+    OK(cuCtxSynchronize());
+    if (most < 1024) {
+        TRUE(registers * 1024 > all);
+        IS(cuLaunchKernel(f, 1, 1, 1, (unsigned)most + 1, 1, 1, 0, NULL, params, NULL),
+           CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        IS(cuLaunchKernel(f, 1, 1, 1, 1024, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    }
+    OK(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+    OK(cuCtxSynchronize());
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+    if (most >= 1024)
+        tap_skip("this device has registers for all blocks");
+}
+
+/* --- clusters ------------------------------------------------------------------------------------------------------- */
+
+static void need_clusters(void)
+{
+    int has = 0;
+    OK(cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0));
+    if (!has)
+        tap_skip("this device has no clusters");
+}
+
+static CUresult in_clusters(CUfunction f, unsigned grid, unsigned x, unsigned y, unsigned z)
+{
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { x, y, z } };
+    const CUlaunchConfig config = { grid, 1, 1, 32, 1, 1, 0, NULL, &a, 1 };
+    return cuLaunchKernelEx(&config, f, NULL, NULL);
+}
+
+static void clusters(void)
+{
+    CUfunction f = tap_function("nothing");
+    need_clusters();
+    OK(in_clusters(f, 4, 2, 1, 1));
+    OK(in_clusters(f, 4, 2, 1, 1));
+    OK(in_clusters(f, 16, 8, 1, 1));
+    OK(in_clusters(f, 3, 1, 1, 1));
+    OK(cuCtxSynchronize());
+}
+
+/* A refused shape is refused at the call, and is no more than that. */
+static void check_refused_shape(CUresult got, CUresult want)
+{
+    OK(cuCtxSynchronize());
+    OK(cuLaunchKernel(tap_function("nothing"), 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+    OK(cuCtxSynchronize());
+    EQ(got, want);
+}
+
+static void clusters_that_do_not_divide_the_grid(void)
+{
+    need_clusters();
+    check_refused_shape(in_clusters(tap_function("nothing"), 3, 2, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static void clusters_that_are_higher_than_the_grid(void)
+{
+    need_clusters();
+    check_refused_shape(in_clusters(tap_function("nothing"), 4, 1, 2, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static void clusters_that_are_too_large(void)
+{
+    need_clusters();
+    check_refused_shape(in_clusters(tap_function("nothing"), 32, 32, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static void clusters_that_need_permission(void)
+{
+    need_clusters();
+    check_refused_shape(in_clusters(tap_function("nothing"), 16, 16, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static void clusters_without_height(void)
+{
+    need_clusters();
+    check_refused_shape(in_clusters(tap_function("nothing"), 4, 2, 0, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static CUfunction compiled_for_pairs(CUmodule *m)
+{
+    static const char ptx[] = ".version 7.8\n.target sm_90\n.address_size 64\n"
+                              ".visible .entry pairs()\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{\nret;\n}\n";
+    CUfunction f;
+    need_clusters();
+    OK(cuModuleLoadData(m, ptx));
+    OK(cuModuleGetFunction(&f, *m, "pairs"));
+    return f;
+}
+
+static void compiled_clusters_in_an_odd_grid(void)
+{
+    CUmodule m;
+    CUfunction f = compiled_for_pairs(&m);
+    OK(cuLaunchKernel(f, 4, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    OK(in_clusters(f, 4, 2, 1, 1));
+    CUresult r = cuLaunchKernel(f, 3, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL);
+    check_refused_shape(r, CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    OK(cuModuleUnload(m));
+}
+
+static void compiled_clusters_of_another_size(void)
+{
+    CUmodule m;
+    CUfunction f = compiled_for_pairs(&m);
+    check_refused_shape(in_clusters(f, 4, 4, 1, 1), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+    OK(cuModuleUnload(m));
+}
+
+/* --- a cooperative launch, programmatic dependence ------------------------------------------------------------------- */
+
+static void cooperative(void)
+{
+    CUfunction f = tap_function("nothing");
+    int can = 0, each = 0, multiprocessors = 0;
+    OK(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 0));
+    if (!can) {
+        CUresult r = cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL);
+        IS(r, CUDA_ERROR_NOT_SUPPORTED);
+        tap_skip("this device has no cooperative launches");
+    }
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 32, 0));
+    OK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    unsigned most = (unsigned)(each * multiprocessors);
+    OK(cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL));
+    OK(cuLaunchCooperativeKernel(f, most, 1, 1, 32, 1, 1, 0, NULL, NULL));
+    IS(cuLaunchCooperativeKernel(f, most + 1, 1, 1, 32, 1, 1, 0, NULL, NULL),
+       CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    IS(cuLaunchCooperativeKernel(f, 0, 1, 1, 32, 1, 1, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    OK(cuCtxSynchronize());
+}
+
+/* A kernel that may begin before the one ahead of it has ended, and needs nothing of that: nobody sees a difference. */
+static void programmatic_dependence(void)
+{
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                            .value.programmaticStreamSerializationAllowed = 1 };
+    CUlaunchConfig config = { 1, 1, 1, 64, 1, 1, 0, NULL, &a, 1 };
+    uint32_t n = 64, out[64] = { 0 };
+    CUdeviceptr p;
+    OK(cuMemAlloc(&p, sizeof(out)));
+    OK(cuMemsetD8(p, 0xff, sizeof(out)));
+    void *params[] = { &p, &n };
+    OK(cuStreamCreate(&config.hStream, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSynchronize());
+    for (int i = 0; i < 100; i++)
+        OK(cuLaunchKernelEx(&config, tap_function("store_index"), params, NULL));
+    OK(cuStreamSynchronize(config.hStream));
+    OK(cuMemcpyDtoH(out, p, sizeof(out)));
+    for (uint32_t i = 0; tap_computes() && i < n; i++)
+        EQ(out[i], i);
+    OK(cuStreamDestroy(config.hStream));
+    OK(cuMemFree(p));
+}
+
 static void extended(void)
 {
     CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = 0 };
@@ -176,9 +363,26 @@ static void pinned_memory_in_kernels(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(results),      TEST(mixed_parameters),   TEST(refused),
-        TEST(stale_stream), TEST(launch_bounds),      TEST(extended),
-        TEST(many),         TEST(globals_in_kernels), TEST(pinned_memory_in_kernels),
+        TEST(results),
+        TEST(mixed_parameters),
+        TEST(refused),
+        TEST(stale_stream),
+        TEST(launch_bounds),
+        TEST(extended),
+        TEST(many),
+        TEST(globals_in_kernels),
+        TEST(pinned_memory_in_kernels),
+        TEST(registers),
+        TEST(clusters),
+        TEST(clusters_that_do_not_divide_the_grid),
+        TEST(clusters_that_are_higher_than_the_grid),
+        TEST(clusters_that_are_too_large),
+        TEST(clusters_that_need_permission),
+        TEST(clusters_without_height),
+        TEST(compiled_clusters_in_an_odd_grid),
+        TEST(compiled_clusters_of_another_size),
+        TEST(cooperative),
+        TEST(programmatic_dependence),
     };
     return tap_main(tests, COUNT(tests));
 }
