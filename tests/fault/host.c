@@ -114,7 +114,8 @@ int main(void)
     raw_server_start(&server, "null");
     raw_client_open(&c, raw_server_connect(&server, 100));
     opened();
-    part = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 5 & ~(uint64_t)0xffff;
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    part = GM_MIN(memory, c.window_size / 2) / 5 & ~(uint64_t)0xffff; /* of what there is, or of the addresses */
     unsigned n = take_all();
     pid_t executor = raw_server_executor(&server);
     RAW_CHECK(kill(executor, SIGSTOP) == 0);
