@@ -49,8 +49,9 @@ CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, in
 
 CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
+    static atomic_bool said;
     if (ctxCreateParams && ctxCreateParams->cigParams)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return rt_not_supported("a context that shares with a graphics queue", &said);
     return rt_cuCtxCreate_v3(pctx, ctxCreateParams ? ctxCreateParams->execAffinityParams : NULL,
                              ctxCreateParams ? ctxCreateParams->numExecAffinityParams : 0, flags, dev);
 }

@@ -137,8 +137,9 @@ CUresult rt_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
 /* Between pointers an element is a byte. */
 static int operand(const CUmemcpy3DOperand *o, const CUextent3D *extent, struct rt_side *out)
 {
+    static atomic_bool said;
     if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return (int)rt_not_supported("cuMemcpy3DBatchAsync with arrays", &said);
     if (o->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
         return CUDA_ERROR_INVALID_VALUE;
     size_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;

@@ -210,14 +210,17 @@ bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
 
 int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count)
 {
+    static atomic_bool said;
     l->record.attributes = 0;
     if (count && !attributes)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
         const CUlaunchAttribute *a = &attributes[i];
         enum attribute_use use = attribute_use(a);
-        if (use == ATTRIBUTE_REFUSED || (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart))
-            return CUDA_ERROR_NOT_SUPPORTED;
+        if (use == ATTRIBUTE_REFUSED)
+            return (int)rt_not_supported("a launch with an event, or of a node that kernels update", &said);
+        if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart)
+            return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
         if (use != ATTRIBUTE_MATTERS)
             continue;
         if (l->record.attributes == RT_LAUNCH_ATTRIBUTES)

@@ -24,13 +24,22 @@ struct memop {
     unsigned flags;
 };
 
+/* Some GPUs can; of the others their own driver would say the same. */
+static int flush_refused(void)
+{
+    static atomic_bool said;
+    if (!rt_session->devices[rt_current_device()].attributes[CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return (int)rt_not_supported("flushing other devices' writes in a stream", &said);
+}
+
 static int prepare(struct memop *op, CUdeviceptr address)
 {
     const unsigned known = op->waits ? (unsigned)WAIT_KIND : (unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER;
     struct rt_range range;
     unsigned size = op->wide ? 8 : 4;
     if (op->waits && (op->flags & CU_STREAM_WAIT_VALUE_FLUSH))
-        return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attribute says */
+        return flush_refused();
     if ((op->flags & ~known) || address % size || !rt_memory_device_range(address, size, &range, &op->window))
         return CUDA_ERROR_INVALID_VALUE;
     op->apart = rt_memory_is_apart(&range);
@@ -200,7 +209,7 @@ static int read_op(const CUstreamBatchMemOpParams *p, struct memop *op, bool *no
         *none = true;
         return p->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return flush_refused();
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -121,6 +121,7 @@ static int check_device(CUdevice dev)
 
 static int check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
+    static atomic_bool said;
     int r = rt_enter_any();
     if (r)
         return r;
@@ -130,7 +131,8 @@ static int check_location(const CUmemLocation *location, CUmemAllocationType typ
         bool known = location->type >= CU_MEM_LOCATION_TYPE_DEVICE &&
                      location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT &&
                      (type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED);
-        return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+        return known ? (int)rt_not_supported("a memory pool of host or managed memory", &said)
+                     : CUDA_ERROR_INVALID_VALUE;
     }
     return check_device(location->id);
 }
@@ -194,6 +196,7 @@ CUresult rt_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, C
 
 CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
+    static atomic_bool said;
     struct rt_pool *p = NULL;
     int r = rt_enter_any();
     if (r)
@@ -205,7 +208,7 @@ CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
         return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
     bool shared = poolProps->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if ((!shared && poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) || poolProps->usage)
-        return CUDA_ERROR_NOT_SUPPORTED; /* and the device's attributes say so */
+        return rt_not_supported("a memory pool for another kind of handle, or for decompression", &said);
     uint64_t name = shared ? rt_pool_new_name() : 0;
     if (shared && !name)
         return CUDA_ERROR_OPERATING_SYSTEM;

@@ -39,13 +39,14 @@ static struct gm_list reservations = { &reservations, &reservations };
 
 static int check_location(const CUmemLocation *l)
 {
+    static atomic_bool said;
     switch (l->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         return l->id >= 0 && (unsigned)l->id < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
+        return (int)rt_not_supported("cuMemCreate of host memory", &said); /* the device's attributes say so, too */
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -55,6 +56,7 @@ static int check_location(const CUmemLocation *l)
  * lives with being told that there is none when it makes some. */
 static int check_prop(const CUmemAllocationProp *prop, bool made)
 {
+    static atomic_bool said;
     const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     int r = rt_enter_any();
     if (r)
@@ -70,7 +72,8 @@ static int check_prop(const CUmemAllocationProp *prop, bool made)
         return CUDA_ERROR_INVALID_VALUE;
     if (((unsigned)prop->requestedHandleTypes & ~known) || prop->allocFlags.gpuDirectRDMACapable ||
         prop->allocFlags.usage)
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return (int)rt_not_supported("cuMemCreate for another kind of handle, for other devices or for decompression",
+                                     &said);
     return CUDA_SUCCESS;
 }
 
