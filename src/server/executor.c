@@ -63,14 +63,23 @@ static void watch_requests(struct srv_executor *x)
         uv_timer_stop(&x->timer);
 }
 
-static void send_request(struct srv_executor *x, struct srv_request *r)
+static void put_request(struct srv_executor *x, struct srv_request *r)
 {
     const struct wire_enc e = { .data = r->packet, .size = r->size, .capacity = r->size };
+    r->unsent = false;
+    srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
+}
+
+/* A queued packet has descriptors of its own, and a replay may have more than there are: so one is queued, and the others wait here. */
+static void send_request(struct srv_executor *x, struct srv_request *r)
+{
     bool first = !srv_requests_current(&x->sent);
     r->later = r->working = false;
     r->until_ms = 0;
+    r->unsent = srv_peer_is_behind(&x->peer);
     gm_list_append(&x->sent, &r->link);
-    srv_peer_send(&x->peer, &e, r->fds, r->fds_count);
+    if (!r->unsent)
+        put_request(x, r);
     if (first)
         watch_requests(x);
 }
@@ -84,16 +93,20 @@ static void send_waiting(struct srv_executor *x)
     }
 }
 
-/* A CUresult if it need not be asked: an executor that forgets a client does nothing for it but what leads there. */
+/* An executor that forgets a client does nothing for it but what leads there. */
+static bool leads_there(const struct srv_request *r)
+{
+    return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
+}
+
+/* A CUresult if it need not be asked. */
 static int answer_to(const struct srv_executor *x, const struct srv_request *r)
 {
     if (!r)
         return GM_CUDA_OUT_OF_MEMORY;
     if (x->state == SRV_EXECUTOR_NONE)
         return GM_CUDA_MPS_RPC_FAILURE;
-    bool leads =
-        r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
-    if (!r->session->removing || leads)
+    if (!r->session->removing || leads_there(r))
         return 0;
     return r->session->failed ? r->session->failed : GM_CUDA_INVALID_HANDLE;
 }
@@ -145,6 +158,28 @@ static void complete(struct srv_request *r, int result, struct tp_packet *answer
     }
     free(r);
     srv_session_check_end(c);
+}
+
+static struct srv_request *first_unsent(struct srv_executor *x)
+{
+    gm_list_for_each (r, &x->sent, struct srv_request, link)
+        if (r->unsent)
+            return r;
+    return NULL;
+}
+
+/* The executor has taken what was queued. Of a client that is being forgotten the descriptors may be gone by now. */
+static void on_drained(struct srv_peer *p)
+{
+    struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
+    struct srv_request *r;
+    while (srv_peer_is_open(p) && !srv_peer_is_behind(p) && (r = first_unsent(x)) != NULL) {
+        if (r->session->removing && !leads_there(r))
+            complete(r, GM_CUDA_INVALID_HANDLE, NULL);
+        else
+            put_request(x, r);
+    }
+    watch_requests(x);
 }
 
 static const char *on_later(struct srv_executor *x, struct tp_packet *p)
@@ -351,6 +386,7 @@ static const struct srv_peer_ops executor_ops = {
     .packet = on_packet,
     .gone = on_gone,
     .closed = on_peer_closed,
+    .drained = on_drained,
 };
 
 static int spawn(struct srv_executor *x, const char *program, int child_fd)

@@ -170,6 +170,10 @@ static void on_poll(uv_poll_t *handle, int status, int events)
             return;
         }
         update_events(p);
+        if (r == 0 && p->ops->drained)
+            p->ops->drained(p);
+        if (!srv_peer_is_open(p))
+            return;
     }
     if (may_receive(p) && (events & (UV_READABLE | UV_DISCONNECT)))
         receive(p);
@@ -212,6 +216,11 @@ static void enqueue(struct srv_peer *p, const struct wire_enc *e, const int *fds
     } else {
         give_up(p, true);
     }
+}
+
+bool srv_peer_is_behind(const struct srv_peer *p)
+{
+    return srv_peer_is_open(p) && !gm_list_empty(&p->queue);
 }
 
 void srv_peer_send(struct srv_peer *p, const struct wire_enc *e, const int *fds, unsigned fds_count)

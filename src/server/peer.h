@@ -29,6 +29,8 @@ struct srv_peer_ops {
     void (*gone)(struct srv_peer *p, bool broke, const char *why);
     /* Nothing of the peer is used any more. */
     void (*closed)(struct srv_peer *p);
+    /* All that was queued has been sent. NULL: nobody wants to know. */
+    void (*drained)(struct srv_peer *p);
 };
 
 struct srv_peer {
@@ -51,6 +53,8 @@ bool srv_peer_is_open(const struct srv_peer *p);
 /* Sends or queues; descriptors stay the caller's. Silently does nothing on a closed peer. An overflowing queue makes
  * the peer gone, from the loop. */
 void srv_peer_send(struct srv_peer *p, const struct wire_enc *e, const int *fds, unsigned fds_count);
+/* True if something is queued: what is sent now will be, too. */
+bool srv_peer_is_behind(const struct srv_peer *p);
 /* Stops or resumes receiving. A peer that hangs up is noticed either way. */
 void srv_peer_pause(struct srv_peer *p, bool pause);
 

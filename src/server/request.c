@@ -50,7 +50,7 @@ struct srv_request *srv_requests_find(const struct gm_list *sent, uint64_t seria
     struct srv_request *current = srv_requests_current(sent);
     gm_list_for_each (r, sent, struct srv_request, link)
         if (r->serial == serial)
-            return r->later || r == current ? r : NULL;
+            return !r->unsent && (r->later || r == current) ? r : NULL;
     return NULL;
 }
 
@@ -131,7 +131,7 @@ bool srv_requests_are_settled(const struct gm_list *sent)
 
 static bool is_suspect(const struct srv_request *r, const struct srv_request *current)
 {
-    return r == current || r->working;
+    return !r->unsent && (r == current || r->working);
 }
 
 void srv_requests_accuse(struct gm_list *sent)

@@ -26,6 +26,7 @@ struct srv_request {
     int fds[TP_FDS_MAX]; /* the session's */
     unsigned fds_count;
     unsigned suspected; /* deaths over it; SRV_CULPRIT: given up */
+    bool unsent;        /* the executor has yet to take others */
     bool later;         /* the executor goes on with others: .. */
     bool working;       /* .. it carries it out meanwhile; else it waits */
     uint64_t until_ms;  /* an executor that has not answered it by then hangs; 0: it has all the time */

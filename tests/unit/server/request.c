@@ -191,6 +191,21 @@ Test(request, answers_come_in_order_but_for_what_is_put_off, .init = begin, .fin
     cr_assert_null(srv_requests_find(&sent, c->serial + 1));
 }
 
+Test(request, what_was_not_sent_is_neither_answered_nor_suspected, .init = begin, .fini = end)
+{
+    struct srv_request *first = load(one), *second = load(two);
+    srv_request_put_off(first, false);
+    second->unsent = true;
+    cr_assert_eq(srv_requests_current(&sent), second); /* the executor should have taken it */
+    cr_assert_null(srv_requests_find(&sent, second->serial));
+    srv_requests_accuse(&sent);
+    cr_assert_eq(first->suspected + second->suspected, 0);
+    second->unsent = false;
+    cr_assert_eq(srv_requests_find(&sent, second->serial), second);
+    srv_requests_accuse(&sent);
+    cr_assert_eq(second->suspected, SRV_CULPRIT);
+}
+
 Test(request, settled_is_who_has_restored_all, .init = begin, .fini = end)
 {
     struct srv_request *r = load(one);
