@@ -5,6 +5,7 @@ Every ratio comes from one run in which the variants alternate; medians are quot
 A row: {bench, device, unit, columns: {name: value}}. "must" and "wants" are the goals that docs/measurements.md has.
 """
 
+import argparse
 import contextlib
 import datetime
 import json
@@ -214,15 +215,20 @@ def cpu_model():
     return m.group(1) if m else platform.processor()
 
 
-def main(argv):
-    if len(argv) < 2 or any(n not in BENCHES for n in argv[2:]):
-        print(f"usage: {argv[0]} BUILD [{' | '.join(BENCHES)}] ...", file=sys.stderr)
-        return 2
-    b = Bench(argv[1])
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("build")
+    p.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHES) + "; default: all")
+    args = p.parse_args()
+    if any(n not in BENCHES for n in args.names):
+        p.error("names: " + ", ".join(BENCHES))
+    b = Bench(args.build)
+    if not os.access(b.control, os.X_OK):
+        p.error(f"{args.build} is no build tree")
     machine = f"{cpu_model()}, {os.cpu_count()} cores"
     date = datetime.date.today().isoformat()
     print(f"{machine}, {date}")
-    for name in argv[2:] or BENCHES:
+    for name in args.names or BENCHES:
         BENCHES[name](b)
     target = b.build / "bench.json"
     target.write_text(json.dumps({"machine": machine, "date": date, "rows": b.rows}, indent=1) + "\n")
@@ -231,4 +237,4 @@ def main(argv):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(main())
