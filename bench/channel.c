@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "example.h"
-#include "row.h"
+#include "kernel_graph.h"
 
 #define STREAMS_MAX 256
 #define WAITS_S     0.2 /* a call that takes as long waits for the kernel */
@@ -117,9 +117,9 @@ static void make_graph(long length, CUgraphExec *out)
 {
     unsigned long long ns = 0;
     void *params[] = { &ns };
-    const CUDA_KERNEL_NODE_PARAMS kernel = row_kernel(spin, params);
+    const CUDA_KERNEL_NODE_PARAMS kernel = one_thread_node(spin, params);
     CUgraphNode nodes[NODES_MAX];
-    EX_CHECK(cuGraphDestroy(row_make(&kernel, nodes, length, out)));
+    EX_CHECK(cuGraphDestroy(kernel_graph_make(&kernel, nodes, length, out)));
 }
 
 /* In each of the streams a kernel that takes `ms`, then calls in turn. */

@@ -1,10 +1,10 @@
-/* Graphs that are a row of kernels, one behind the other, each of one thread. */
-#ifndef GMUX_BENCH_ROW_H
-#define GMUX_BENCH_ROW_H
+/* Graphs of kernels of one thread, one behind the other: the parameters of a node, and the graph. */
+#ifndef GMUX_BENCH_KERNEL_GRAPH_H
+#define GMUX_BENCH_KERNEL_GRAPH_H
 
 #include "example.h"
 
-static inline CUDA_KERNEL_NODE_PARAMS row_kernel(CUfunction function, void **params)
+static inline CUDA_KERNEL_NODE_PARAMS one_thread_node(CUfunction function, void **params)
 {
     return (CUDA_KERNEL_NODE_PARAMS) { .func = function,
                                        .gridDimX = 1,
@@ -17,8 +17,8 @@ static inline CUDA_KERNEL_NODE_PARAMS row_kernel(CUfunction function, void **par
 }
 
 /* Fills nodes[length]. What is returned can be destroyed when they are no longer needed. */
-static inline CUgraph row_make(const CUDA_KERNEL_NODE_PARAMS *kernel, CUgraphNode *nodes, long length,
-                               CUgraphExec *exec)
+static inline CUgraph kernel_graph_make(const CUDA_KERNEL_NODE_PARAMS *kernel, CUgraphNode *nodes, long length,
+                                        CUgraphExec *exec)
 {
     CUgraph g;
     EX_CHECK(cuGraphCreate(&g, 0));

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "example.h"
-#include "row.h"
+#include "kernel_graph.h"
 
 #define BATCH       1000
 #define THREADS_MAX 64
@@ -51,8 +51,8 @@ static void *work(void *arg)
     EX_CHECK(cuCtxSetCurrent(w->context));
     if (w->row) {
         row.length = w->row;
-        row.kernel = row_kernel(w->function, params);
-        (void)row_make(&row.kernel, row.nodes, row.length, &row.exec);
+        row.kernel = one_thread_node(w->function, params);
+        (void)kernel_graph_make(&row.kernel, row.nodes, row.length, &row.exec);
     }
     pthread_barrier_wait(w->start);
     double start = ex_seconds(), now = start;
