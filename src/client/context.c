@@ -108,13 +108,16 @@ static int activate(struct rt_context *c)
     return r;
 }
 
-int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out)
+static int create(CUdevice device, unsigned flags, bool primary, uint32_t part, uint32_t multiprocessors,
+                  struct rt_context **out)
 {
     struct rt_context *c = rt_object_take(&rt_contexts);
     if (!c)
         return CUDA_ERROR_OUT_OF_MEMORY;
     c->primary = primary;
     c->device = device;
+    c->part = part;
+    c->multiprocessors = multiprocessors;
     c->api_version = 3020;
     rt_context_set_flags(c, flags);
     int r = primary ? CUDA_SUCCESS : activate(c); /* a primary context is a handle first */
@@ -125,6 +128,17 @@ int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_c
     rt_object_publish(&c->object);
     *out = c;
     return CUDA_SUCCESS;
+}
+
+int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out)
+{
+    return create(device, flags, primary, 0, 0, out);
+}
+
+int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part, uint32_t multiprocessors,
+                              struct rt_context **out)
+{
+    return create(device, flags, false, part, multiprocessors, out);
 }
 
 static int wait_own(struct rt_context *c)

@@ -28,10 +28,10 @@ struct rt_context {
     CUcontext alias;     /* primary, beside a genuine library: the name by which NVIDIA's runtime knows it; NULL */
     _Atomic bool active; /* a primary context's handle outlives its resources */
     CUdevice device;
-    struct rt_context *root; /* a green one: the primary context of its device; NULL: none */
-    uint32_t part;           /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the next */
-    uint32_t multiprocessors;
-    _Atomic unsigned greens; /* that have this one as their root */
+    struct rt_context *root;  /* a green one: the primary context of its device; NULL: none */
+    uint32_t part;            /* of the client's multiprocessors (struct tp_part); 0: all. Constant, as is the next */
+    uint32_t multiprocessors; /* in that part; a green context's, also if it has all */
+    _Atomic unsigned greens;  /* that have this one as their root */
     _Atomic unsigned flags;
     uint32_t peers;      /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
     unsigned references; /* rt_context_lock; of a created one: beyond the first */
@@ -138,6 +138,15 @@ int rt_context_destroy_green(CUcontext handle);
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
+/* The same for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on all). */
+int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part, uint32_t multiprocessors,
+                              struct rt_context **out);
+
+/* Whether contexts can have fewer multiprocessors than the client: under a daemon, as with NVIDIA's. */
+bool rt_part_possible(CUdevice device);
+/* A part with at least so many of the client's multiprocessors, another one than the last time if there are several:
+ * its number, and how many those are; 0 and 0: that is all of them. CUresult. */
+int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors);
 /* Waits for its work, then frees everything it owns; a primary context stays as an inactive handle, others go. */
 void rt_context_destroy(struct rt_context *c);
 bool rt_context_flags_ok(unsigned flags);

@@ -15,9 +15,11 @@ static int ready(void)
 
 /* --- life --------------------------------------------------------------------------------------------------------- */
 
-CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+/* `limit`: so many multiprocessors, rounded up; NULL: all. */
+static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevice dev)
 {
     struct rt_context *c;
+    uint32_t part = 0, multiprocessors = 0;
     int r = ready();
     if (r)
         return r;
@@ -25,7 +27,11 @@ CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
-    r = rt_context_create(dev, flags, false, &c);
+    if (limit)
+        r = rt_part_possible(dev) ? rt_part_choose(dev, *limit, &part, &multiprocessors)
+                                  : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (r == CUDA_SUCCESS)
+        r = rt_context_create_limited(dev, flags, part, multiprocessors, &c);
     if (r)
         return r;
     r = rt_stack_push(c);
@@ -37,14 +43,26 @@ CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
     return CUDA_SUCCESS;
 }
 
+CUresult rt_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
+{
+    return (CUresult)create(pctx, NULL, flags, dev);
+}
+
+/* Of several parameters of a kind the last one counts. */
 CUresult rt_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                            CUdevice dev)
 {
     if (numParams < 0 || (numParams > 0 && !paramsArray))
         return CUDA_ERROR_INVALID_VALUE;
-    if (numParams > 0)
-        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-    return rt_cuCtxCreate_v2(pctx, flags, dev);
+    const unsigned *limit = NULL;
+    for (int i = 0; i < numParams; i++) {
+        if (paramsArray[i].type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+            return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+        limit = &paramsArray[i].param.smCount.val;
+    }
+    if (limit && *limit == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return (CUresult)create(pctx, limit, flags, dev);
 }
 
 CUresult rt_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)

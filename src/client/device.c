@@ -294,7 +294,7 @@ CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
         return r;
     if (!pi || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    *pi = 0;
+    *pi = type == CU_EXEC_AFFINITY_TYPE_SM_COUNT && rt_part_possible(dev);
     return CUDA_SUCCESS;
 }
 

@@ -7,6 +7,8 @@
  * How many groups a split comes to the executor's driver is asked: that is a matter of how the GPU is built, not of numbers. Of 132
  * multiprocessors one GPU has 15 groups of 8, all the same two of 64.
  *
+ * A context that was created with fewer multiprocessors is an ordinary one whose streams say the same.
+ *
  * A device that does not hold anybody to a share cannot be split; the software device can, but runs all streams on all its workers.
  */
 #include <string.h>
@@ -414,8 +416,35 @@ CUresult rt_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGr
     return CUDA_SUCCESS;
 }
 
-/* Contexts with fewer multiprocessors than the client has cannot be created so (cuDeviceGetExecAffinitySupport says it):
- * each but the green ones has them all. */
+/* --- contexts with fewer multiprocessors ---------------------------------------------------------------------------- */
+
+bool rt_part_possible(CUdevice device)
+{
+    return !rt_session->is_private && step_of(device) != 0;
+}
+
+/* Equal groups, as many as there are: whoever makes several contexts of one size has them beside each other. */
+int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors)
+{
+    static _Atomic uint32_t turns;
+    const struct part all = { .device = device, .size = rt_multiprocessors(rt_session, device) };
+    const struct wire_call_split how = { .minimum = wanted, .wanted = TP_PART_GROUPS };
+    struct wire_call_split_is is = { 0 };
+    *part = *multiprocessors = 0;
+    int r = wanted < all.size ? plan(&all, &how, &is) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    if (r == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION || (r == CUDA_SUCCESS && is.size >= all.size))
+        return CUDA_SUCCESS;
+    if (r)
+        return r;
+    uint32_t group = atomic_fetch_add_explicit(&turns, 1, memory_order_relaxed) % is.groups;
+    struct shape s = { .minimum = wanted, .wanted = is.groups };
+    s.groups[group / 64] = 1ull << group % 64;
+    *part = number_of(&s);
+    *multiprocessors = is.size;
+    return *part ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What a context has that was not created with fewer is what the client has. */
 CUresult rt_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
 {
     struct rt_context *c;
@@ -427,6 +456,7 @@ CUresult rt_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     pExecAffinity->type = type;
-    pExecAffinity->param.smCount.val = c->root ? c->multiprocessors : rt_multiprocessors(rt_session, c->device);
+    pExecAffinity->param.smCount.val =
+        c->multiprocessors ? c->multiprocessors : rt_multiprocessors(rt_session, c->device);
     return CUDA_SUCCESS;
 }
