@@ -17,6 +17,7 @@ Generated from `protocol/cuda.api`. With a genuine driver and no daemon (pass-th
 this page is about sessions: programs served by a gmux server.
 
 """
+STATES = {"": "works", "gpu": "works on a GPU; refused on the software device", "refuses": "refuses always"}
 MANY = 8  # programs; what more of them share is said to be all's
 
 
@@ -41,14 +42,15 @@ def callers(spec, folders):
 
 
 def page(spec, folders=()):
-    works = [f for f in spec.functions if f.tier == "impl"]
+    works = [f for f in spec.functions if f.tier == "impl" and f.only != "refuses"]
     bases = spec.by_base()
-    served = [b for b, v in bases.items() if any(f.tier == "impl" for f in v)]
+    served = [b for b, v in bases.items() if any(f in works for f in v)]
+    gpu = sum(f.only == "gpu" for f in works)
     tests = callers(spec, folders)
     named = [f for f in works if f.symbol in tests]
     o = [INTRO + f"{len(works)} of {len(spec.functions)} functions work ({len(served)} of {len(bases)} names; variants with a "
-         "per-thread default stream are not counted apart). The others are exported and answer "
-         "`CUDA_ERROR_NOT_SUPPORTED`.", "",
+         f"per-thread default stream are not counted apart), {gpu} of them on a GPU only: arrays, textures, cooperative "
+         "launches .. The others are exported and answer `CUDA_ERROR_NOT_SUPPORTED`.", "",
          f"Of those that work, {len(named)} are called by a test program of `tests/api` (api/..) or `tests/unit/client` "
          "(client/..).", "", "| function | since CUDA | per-thread stream | in a session | called by |",
          "| --- | --- | --- | --- | --- |"]
@@ -56,6 +58,6 @@ def page(spec, folders=()):
         for f in bases[base]:
             version = f"{f.since // 1000}.{f.since % 1000 // 10}"
             twin = ", ".join(f"`_{t}`" for t in f.twins)
-            state = "works" if f.tier == "impl" else "`CUDA_ERROR_NOT_SUPPORTED`"
+            state = STATES[f.only] if f.tier == "impl" else "`CUDA_ERROR_NOT_SUPPORTED`"
             o += [f"| `{f.symbol}` | {version} | {twin} | {state} | {', '.join(sorted(tests.get(f.symbol, ())))} |"]
     return "\n".join(o) + "\n"

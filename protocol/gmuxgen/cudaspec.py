@@ -36,6 +36,7 @@ class Function:
     params: list
     line: int
     elsewhere: bool = False  # the toolkit declares it in a header other than cuda.h
+    only: str = ""           # "gpu" or "refuses": where not to expect anything of it
 
     @property
     def args(self):
@@ -181,6 +182,8 @@ class Parser:
             twin, at, version = word.partition("@")
             if word == "early":
                 f.early = True
+            elif word in ("gpu", "refuses") and f.tier == "impl" and not f.only:
+                f.only = word
             elif at and twin in TWINS:
                 if twin in f.twins:
                     self.fail(n, f"{twin} is already there")
