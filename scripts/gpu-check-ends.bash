@@ -117,7 +117,7 @@ faults() {
 # --- ended in mid-kernel ----------------------------------------------------------------------------------------------
 
 end_badly() { # PID
-    kill -9 "$1"
+    kill -9 "$1" 2>/dev/null
     wait "$1" 2>/dev/null
     [ $? -eq 137 ] # by this, not before
 }
