@@ -16,6 +16,7 @@
 
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
+#include "device/cuda/room.h"
 
 #define ROW         16u
 #define ROW_BYTES   8192u /* parameters of all .. */
@@ -34,8 +35,8 @@ struct waiting {
 };
 
 struct chain_graph {
-    CUgraph graph;    /* nodes are named by it */
-    CUgraphExec exec; /* NULL: there is none */
+    CUgraph graph; /* nodes are named by it */
+    struct cuda_exec exec;
     CUgraphNode nodes[ROW];
     uint64_t place;   /* number of the one that its kernels run in */
     uint32_t modules; /* the client's count of changes when its functions were set */
@@ -82,13 +83,11 @@ static void describe(const struct dev_queue *q, const struct waiting *w, struct 
 static void drop_graph(struct dev_queue *q, struct chain_graph *g)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    if (g->exec)
-        (void)api->cuGraphExecDestroy(g->exec); /* if it runs, after that */
+    cuda_room_graph_destroy(q->client->dev, &g->exec);
     if (g->graph) {
         (void)api->cuGraphDestroy(g->graph);
         q->client->chain_graphs--;
     }
-    g->exec = NULL;
     g->graph = NULL;
     g->patience = PATIENCE << GM_MIN(g->made, 16u);
 }
@@ -109,9 +108,7 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
         r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL, i != 0, &n.kernel);
     }
     if (r == CUDA_SUCCESS)
-        r = api->cuGraphInstantiateWithFlags(&g->exec, g->graph, 0);
-    if (r != CUDA_SUCCESS)
-        g->exec = NULL;
+        r = cuda_room_graph(q, g->graph, &g->exec);
     g->place = q->place->number;
     return r;
 }
@@ -122,9 +119,18 @@ static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const stru
     for (uint32_t i = 0; i < length && r == CUDA_SUCCESS; i++) {
         struct node n;
         describe(q, &row[i], &n);
-        r = q->client->dev->api.cuGraphExecKernelNodeSetParams_v2(g->exec, g->nodes[i], &n.kernel);
+        r = q->client->dev->api.cuGraphExecKernelNodeSetParams_v2(g->exec.handle, g->nodes[i], &n.kernel);
     }
     return r;
+}
+
+/* Now and then; and where the driver would wait with it, a while later. */
+static bool may_make(const struct dev_queue *q, struct chain_graph *g)
+{
+    if (--g->patience > 0)
+        return false;
+    g->patience = PATIENCE;
+    return cuda_room_for_graph(q);
 }
 
 /* A launch that waits keeps its kernel, and nobody else may. */
@@ -144,16 +150,16 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
     uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
-    if (g->exec && (g->modules != modules || g->place != q->place->number))
+    if (g->exec.handle && (g->modules != modules || g->place != q->place->number))
         drop_graph(q, g);
-    if (is_older(row, length, modules) || (!g->exec && --g->patience > 0)) {
+    if (is_older(row, length, modules) || (!g->exec.handle && !may_make(q, g))) {
         pthread_mutex_unlock(&c->modules_lock);
         return false;
     }
-    CUresult r = g->exec ? set_graph(q, g, row, length) : make_graph(q, g, row, length);
+    CUresult r = g->exec.handle ? set_graph(q, g, row, length) : make_graph(q, g, row, length);
     g->modules = modules;
     if (r == CUDA_SUCCESS)
-        r = c->dev->api.cuGraphLaunch(g->exec, q->stream);
+        r = c->dev->api.cuGraphLaunch(g->exec.handle, q->stream);
     pthread_mutex_unlock(&c->modules_lock);
     if (r == CUDA_SUCCESS)
         return true;
@@ -255,7 +261,7 @@ void cuda_chains_leave(struct dev_client *c, uint64_t place)
 {
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         for (uint32_t i = 0; q->chain && i < GRAPH_KINDS; i++)
-            if (q->chain->graphs[i].exec && q->chain->graphs[i].place == place)
+            if (q->chain->graphs[i].exec.handle && q->chain->graphs[i].place == place)
                 drop_graph(q, &q->chain->graphs[i]);
 }
 

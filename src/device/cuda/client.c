@@ -14,6 +14,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
 /* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
@@ -479,6 +480,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_owners_finish(c);
     cuda_output_leave(c);
     wait_to_end(c);
+    cuda_room_shrink(c->dev);
     cuda_words_finish(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->moves_lock);

@@ -14,6 +14,7 @@
 #include "base/array.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
+#include "device/cuda/room.h"
 
 #define OWNERS_MAX (1u << 20)
 
@@ -153,7 +154,7 @@ static CUresult open_detour(struct dev_queue *q, struct cuda_gpu *to, struct cud
         r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
     cuda_enter(to);
     if (r == CUDA_SUCCESS && !d->stream)
-        r = api->cuStreamCreateWithPriority(&d->stream, CU_STREAM_NON_BLOCKING, 0);
+        r = cuda_room_stream(q->client, to, NULL, 0, &d->stream);
     if (r == CUDA_SUCCESS && !d->back)
         r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
     *out = d;
@@ -218,7 +219,7 @@ void cuda_detours_destroy(struct dev_queue *q)
         cuda_enter(&q->client->dev->gpus[i]);
         if (d->back)
             (void)api->cuEventDestroy_v2(d->back);
-        (void)api->cuStreamDestroy_v2(d->stream);
+        cuda_room_stream_destroy(&q->client->dev->gpus[i], NULL, d->stream);
     }
     free(q->detours);
     q->detours = NULL;

@@ -20,6 +20,8 @@
 #include "device/cuda/chain.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
+#include "device/cuda/second.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -221,16 +223,9 @@ static int device_priority(const struct cuda_gpu *g, bool low, int priority)
     return g->priority_least + priority - (low ? 0 : g->priority_shift);
 }
 
-/* Now and then the driver waits with it until nothing runs, when it needs room for more; which one that is cannot be told before. */
-static CUresult make_stream(const struct dev_queue *q, const struct cuda_place *p, CUstream *out)
+static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, CUstream *out)
 {
-    struct dev *d = q->client->dev;
-    int priority = device_priority(q->gpu, p->low, q->priority);
-    cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
-    CUresult r = p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
-                          : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
-    cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
-    return r;
+    return cuda_room_stream(q->client, q->gpu, p, device_priority(q->gpu, p->low, q->priority), out);
 }
 
 CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
@@ -238,13 +233,27 @@ CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
     return make_stream(q, q->place, out);
 }
 
+/* The watch and others ask about the stream. */
+static void set_stream(struct dev_queue *q, CUstream s)
+{
+    pthread_mutex_lock(&q->client->dev->lock);
+    q->stream = s;
+    if (!s)
+        q->hidden = 0;
+    pthread_mutex_unlock(&q->client->dev->lock);
+}
+
 static void create_stream(struct dev_queue *q)
 {
-    struct cuda_place *p = cuda_place_now(q);
-    if (!cuda_check(q->client, make_stream(q, p, &q->stream), "the device refused to make a stream")) {
-        q->stream = NULL;
+    struct dev_client *c = q->client;
+    CUstream s;
+    if (!cuda_room_has(q->gpu, cuda_place_now(q)) && !cuda_second_settle(c, q->gpu->index))
         return;
-    }
+    struct cuda_place *p = cuda_place_now(q); /* the client may have gone elsewhere */
+    CUresult r = make_stream(q, p, &s);
+    if (r == CUDA_ERROR_NOT_READY || !cuda_check(c, r, "the device refused to make a stream"))
+        return;
+    set_stream(q, s);
     q->place = p;
     p->streams++;
 }
@@ -268,7 +277,6 @@ static CUresult follow(struct dev_queue *q, CUstream next)
 static void move_stream(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
-    struct dev *d = c->dev;
     CUstream next = NULL;
     cuda_stream_settle(q); /* which may destroy what was the client's place until now */
     struct cuda_place *p = cuda_place_now(q);
@@ -281,7 +289,7 @@ static void move_stream(struct dev_queue *q)
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "a stream stays where it is, its client's new limits do not hold for it: error %d", (int)r);
         if (next)
-            (void)d->api.cuStreamDestroy_v2(next);
+            cuda_room_stream_destroy(q->gpu, p, next);
         q->refused = p->number;
         return;
     }
@@ -290,9 +298,7 @@ static void move_stream(struct dev_queue *q)
     q->place = p;
     p->streams++;
     c->moving++;
-    pthread_mutex_lock(&d->lock); /* the watch asks about the stream */
-    q->stream = next;
-    pthread_mutex_unlock(&d->lock);
+    set_stream(q, next);
 }
 
 void cuda_stream_place(struct dev_queue *q)
@@ -312,7 +318,7 @@ static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
 {
     p->unsure |= !cuda_stream_is_done(q, stream);
     p->streams--;
-    (void)q->client->dev->api.cuStreamDestroy_v2(stream);
+    cuda_room_stream_destroy(p->gpu, p, stream);
 }
 
 void cuda_stream_settle(struct dev_queue *q)
@@ -334,9 +340,11 @@ void cuda_stream_give_up(struct dev_queue *q)
         leave(q, q->before, q->place_before);
         q->client->moving--;
     }
-    if (q->stream)
-        leave(q, q->stream, q->place);
-    q->before = q->stream = NULL;
+    CUstream s = q->stream;
+    set_stream(q, NULL);
+    if (s)
+        leave(q, s, q->place);
+    q->before = NULL;
     q->place = NULL;
 }
 

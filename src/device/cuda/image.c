@@ -194,6 +194,7 @@ static void look_for_calls(const struct cuda_code *c, struct cuda_image_traits *
 {
     t->prints |= has_word(c, "vprintf");
     t->asserts |= has_word(c, "__assertfail");
+    t->allocates |= has_word(c, "malloc");
 }
 
 static void look_for_variables_of_text(const struct cuda_code *c, struct cuda_image_traits *t)
@@ -241,7 +242,7 @@ static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct 
         if (r > 0)
             look_at(&m, t);
         else if (r < 0)
-            t->prints = t->asserts = t->loses_values = true;
+            t->prints = t->asserts = t->allocates = t->loses_values = true;
         cuda_movable_close(&m);
     }
 }
@@ -261,7 +262,7 @@ void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm,
     else
         t->keeps_values = t->loses_values = true;
     if (r < 0)
-        t->prints = t->asserts = t->has_managed = true;
+        t->prints = t->asserts = t->allocates = t->has_managed = true;
     if (r <= 0 || !(m->code.is_ptx ? t->loses_values : m->list.count != 0))
         cuda_movable_close(m);
 }

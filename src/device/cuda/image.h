@@ -45,6 +45,7 @@ void cuda_code_close(struct cuda_code *c);
 struct cuda_image_traits {
     bool prints;       /* calls vprintf .. */
     bool asserts;      /* .. or __assertfail, or may do so */
+    bool allocates;    /* .. or malloc */
     bool keeps_values; /* a program may leave something behind: it has variables that are not its compiler's */
     bool loses_values; /* kernels may have left something: they refer to some that are not constants */
     bool has_managed;  /* some of them are managed */

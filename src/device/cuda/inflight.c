@@ -81,7 +81,8 @@ static CUdeviceptr proof_at(struct dev_queue *q)
 CUdeviceptr cuda_proof(struct dev_queue *q)
 {
     const struct dev_client *c = q->client;
-    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY &&
+    bool doubted = atomic_load_explicit(&q->doubted, memory_order_relaxed);
+    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY && !doubted &&
                   !atomic_load_explicit(&c->full, memory_order_relaxed)))
         return 0;
     CUdeviceptr at = proof_at(q);
@@ -89,7 +90,17 @@ CUdeviceptr cuda_proof(struct dev_queue *q)
         return 0;
     settle(q, proof_of(q));
     q->asked = q->calls;
+    if (doubted) {
+        atomic_store_explicit(&q->doubted, false, memory_order_relaxed);
+        atomic_store_explicit(&q->told, q->calls, memory_order_release);
+    }
     return at;
+}
+
+bool cuda_calls_are_proven(const struct dev_queue *q)
+{
+    uint64_t told = atomic_load_explicit(&q->told, memory_order_acquire); /* then there are words */
+    return told && proof_of(q) >= told;
 }
 
 /* For what came behind the last proof. */

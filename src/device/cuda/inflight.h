@@ -56,6 +56,9 @@ static inline bool cuda_has_room(struct dev_client *c)
 /* The queue is about to be marked: where the GPU is to write q->calls before, in the same call. 0: not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
+/* The queue was doubted (quiet.h), and the mark that told is passed. Any thread that holds dev->lock. */
+bool cuda_calls_are_proven(const struct dev_queue *q);
+
 /* A new queue; and one that goes, with nothing of it left to happen. */
 void cuda_calls_begin(struct dev_queue *q);
 void cuda_calls_end(struct dev_queue *q);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "device/cuda/image.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
 #define LOG_BYTES   16384u
@@ -155,6 +156,7 @@ static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *
     cuda_image_look(bytes, size, kind, cuda_capability(g), &traits, &l->movable);
     l->prints = traits.prints;
     l->asserts = traits.asserts;
+    l->allocates = traits.allocates;
     l->keeps_values = traits.keeps_values;
     l->loses_values = traits.loses_values;
     l->managed_apart = traits.has_managed;
@@ -171,6 +173,7 @@ int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, c
         return r;
     l->prints = old->prints;
     l->asserts = old->asserts;
+    l->allocates = old->allocates;
     l->keeps_values = old->keeps_values;
     m->library = l;
     m->handle = l->handle;
@@ -323,10 +326,10 @@ static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
     pthread_mutex_unlock(&g->dev->libraries_lock);
 }
 
-CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k)
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k)
 {
     CUfunction f;
-    return find_loaded(l, g, k, &f) ? f : NULL;
+    return find_loaded(l, g, k, &f) && cuda_room_for_kernel(c, g, l, f) ? f : NULL;
 }
 
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
@@ -351,7 +354,23 @@ CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_li
 {
     CUfunction loaded;
     CUresult r = cuda_library_function(c, device, l, f->handle, &loaded);
-    f->loaded = r == CUDA_SUCCESS && !cuda_home(c, device)->is_second ? loaded : NULL;
+    struct cuda_gpu *g = cuda_home(c, device);
+    f->loaded = r == CUDA_SUCCESS && !g->is_second && cuda_room_for_kernel(c, g, l, loaded) ? loaded : NULL;
+    return r;
+}
+
+/* Where it has to wait, the client may go elsewhere, where the kernel is another function. */
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
+                             CUfunction *out)
+{
+    CUresult r = cuda_library_function(c, device, l, k, out);
+    if (r != CUDA_SUCCESS || cuda_room_for_kernel(c, cuda_home(c, device), l, *out))
+        return r;
+    if (!cuda_second_settle(c, device))
+        return CUDA_ERROR_NOT_READY;
+    r = cuda_library_function(c, device, l, k, out);
+    if (r == CUDA_SUCCESS)
+        cuda_room_kernel(c, cuda_home(c, device), l, *out);
     return r;
 }
 

@@ -24,6 +24,7 @@ struct cuda_library {
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
     bool asserts;       /* has assertions, or may have (complaint.h) */
+    bool allocates;     /* may call device malloc (room.h) */
     bool keeps_values;  /* has variables, or may have: it is one program's */
     bool loses_values;  /* what kernels make of some of them is lost with the executor */
     bool managed_apart; /* has managed variables, where only this process reaches them */
@@ -56,10 +57,13 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
  * first one to ask waits (quiet.h) and has it loaded. The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out);
-/* The same for f->handle; it becomes f->loaded if it is that. */
+/* The same for f->handle; it becomes f->loaded if it is that and can be launched. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f);
-/* The function if somebody has had it loaded there; else NULL. Any thread. */
-CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k);
+/* A kernel that is to be launched now, as such a function; the context has room for it (room.h). The client's thread. */
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
+                             CUfunction *out);
+/* The function if somebody has had it loaded there, and there is room for it; else NULL. The client's thread. */
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k);
 /* The same for a variable: where it is. */
 CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
                                CUdeviceptr *address, size_t *size);

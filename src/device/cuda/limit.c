@@ -1,8 +1,8 @@
 /*
  * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
  * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
- * them, whoever's it is, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
- * there is such a kernel. What they take of the device's memory is nobody's charge, hence the
+ * them, whoever's it is, and the driver says so. So both are large from the beginning: they are everybody's. The heap takes no memory until
+ * there is such a kernel; the buffer's is made with the context (device.c). What they take of the device's memory is nobody's charge, hence the
  * bounds. And how much of that memory is left.
  */
 #include "base/log.h"
@@ -32,12 +32,21 @@ int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_en
 }
 
 #define HEAP_BYTES (256u << 20)
+#define FIFO_BYTES (16u << 20)
 
 void cuda_limits_open(struct cuda_gpu *g)
 {
-    CUresult r = g->dev->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
+    const struct cuda_driver *api = &g->dev->api;
+    size_t stack = 0;
+    CUresult r = api->cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
+    if (r == CUDA_SUCCESS)
+        r = api->cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, FIFO_BYTES);
+    if (r == CUDA_SUCCESS)
+        r = api->cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
     if (r != CUDA_SUCCESS)
-        gm_warn(&topic, "the heap of device malloc stays as it is: error %d", (int)r);
+        gm_warn(&topic, "limits of a context stay as they are: error %d", (int)r);
+    atomic_store_explicit(&g->stack, stack, memory_order_relaxed);
+    atomic_store_explicit(&g->local, (uint32_t)stack, memory_order_relaxed);
 }
 
 static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
@@ -45,9 +54,26 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuCtxSetLimit(limit, value);
     cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
-    if (r == CUDA_SUCCESS && limit == CU_LIMIT_STACK_SIZE)
-        atomic_store_explicit(&g->stack, value, memory_order_relaxed);
     return r;
+}
+
+/* The driver gives back local memory beyond the limit, which kernels may count on (room.h). */
+static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
+{
+    uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
+    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local));
+    if (r != CUDA_SUCCESS)
+        return r;
+    atomic_store_explicit(&g->stack, value, memory_order_relaxed);
+    atomic_store_explicit(&g->local, (uint32_t)GM_MAX(value, local), memory_order_relaxed);
+    return r;
+}
+
+void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local)
+{
+    CUresult r = set(g, CU_LIMIT_STACK_SIZE, local);
+    if (r != CUDA_SUCCESS)
+        gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
 }
 
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
@@ -55,7 +81,7 @@ void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
     const size_t wanted = atomic_load_explicit(&other->stack, memory_order_relaxed);
     if (GM_LIKELY(wanted <= atomic_load_explicit(&g->stack, memory_order_relaxed)))
         return;
-    CUresult r = set(g, CU_LIMIT_STACK_SIZE, wanted);
+    CUresult r = set_stack(g, wanted);
     if (r != CUDA_SUCCESS)
         gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }
@@ -74,9 +100,11 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
         CUresult r = api->cuCtxGetLimit(&now, limits[i].limit);
         if (r == CUDA_SUCCESS && w.value > now) {
             struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
-            r = g ? set(g, limits[i].limit, w.value) : CUDA_ERROR_NOT_READY;
+            r = !g                                       ? CUDA_ERROR_NOT_READY
+                : limits[i].limit == CU_LIMIT_STACK_SIZE ? set_stack(g, w.value)
+                                                         : set(g, limits[i].limit, w.value);
         }
-        /* Too late because another program has printed: some text may be lost, and that is all. */
+        /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
         bool late = limits[i].limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
         return late ? GM_CUDA_SUCCESS : (int)r;
     }

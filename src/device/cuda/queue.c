@@ -357,7 +357,9 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     cuda_calls_begin(q);
     q->priority = priority;
     look_at_slot(q);
+    pthread_mutex_lock(&c->dev->lock);
     gm_list_append(&c->queues, &q->link);
+    pthread_mutex_unlock(&c->dev->lock);
     *out = q;
     return GM_CUDA_SUCCESS;
 }
@@ -380,13 +382,13 @@ void cuda_queue_destroy(struct dev_queue *q)
     cuda_output_drop(q);
     pthread_mutex_lock(&d->lock);
     gm_list_remove(&q->active);
+    gm_list_remove(&q->link);
     atomic_fetch_add_explicit(&c->completed, q->accepted - q->seen, memory_order_relaxed);
     pthread_mutex_unlock(&d->lock);
     cuda_queue_drop(q);
     cuda_chain_destroy(q);
     cuda_calls_end(q);
     gm_list_remove(&q->dirty);
-    gm_list_remove(&q->link);
     if (q->event)
         (void)d->api.cuEventDestroy_v2(q->event);
     cuda_detours_destroy(q);
@@ -405,7 +407,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         return cuda_mark(q, seq);
     }
     if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_second)
-        f->loaded = cuda_library_known(l->module->library, q->gpu, f->handle);
+        f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
     if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
     if (GM_UNLIKELY(l->module->library->asserts))

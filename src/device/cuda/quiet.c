@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "device/cuda/inflight.h"
+
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (10 * GM_NS_PER_MS)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
@@ -10,6 +12,45 @@
 static bool stands(const struct dev_queue *q, uint64_t now, uint64_t patience)
 {
     return (q->seen < q->marked || q->drains) && q->since && now > q->since && now - q->since > patience;
+}
+
+/* dev->lock held. By its words the queue has nothing to do, or had when it was first looked. */
+static void look_for_hidden(struct dev_queue *q, uint64_t now)
+{
+    cuda_enter(q->gpu);
+    if (cuda_stream_is_done(q, q->stream) || cuda_calls_are_proven(q)) {
+        q->hidden = 0;
+        atomic_store_explicit(&q->doubted, false, memory_order_relaxed);
+        atomic_store_explicit(&q->told, 0, memory_order_relaxed);
+    } else if (!q->hidden) {
+        q->hidden = now;
+        atomic_store_explicit(&q->doubted, true, memory_order_relaxed);
+    }
+}
+
+/* The same: what is found holds until somebody looks again. */
+static void look_for_all_hidden(struct dev *d, uint64_t now)
+{
+    struct cuda_gpu *here = cuda_entered();
+    if (now < d->hidden_looked + NAP_NS)
+        return;
+    d->hidden_looked = now;
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            if (q->stream && (q->hidden || gm_list_empty(&q->active)) && !q->gpu->waits)
+                look_for_hidden(q, now);
+    if (here)
+        cuda_enter(here);
+}
+
+/* The same. */
+static bool is_hidden(const struct dev *d, uint32_t gpus, uint64_t now, uint64_t least)
+{
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            if (q->hidden && now - q->hidden >= least && (gpus & CUDA_GPU_BIT(q->gpu)))
+                return true;
+    return false;
 }
 
 /* At `least` so long is not too long. */
@@ -23,6 +64,10 @@ static bool are_quiet(struct dev *d, uint32_t gpus, uint64_t least)
             quiet = false;
             break;
         }
+    if (quiet) {
+        look_for_all_hidden(d, now);
+        quiet = !is_hidden(d, gpus, now, least);
+    }
     pthread_mutex_unlock(&d->lock);
     return quiet;
 }

@@ -7,8 +7,9 @@
  * call, without a lock: until no stream on the GPU has been at the same operation for CUDA_QUIET_NS. What runs then is likely to end soon.
  *
  * How long streams have been where they are the watch notes, by the completion words. These are for clients to write: one that lies can
- * hold up others' loads, as it could with a kernel; or hide that its kernel takes long, and then a load of somebody's is everybody's wait,
- * for as long as that kernel runs.
+ * hold up others' loads, as it could with a kernel. Where the words say that a stream has done everything the driver is asked before such a call,
+ * and where it says otherwise the GPU itself, by a word that no client has (inflight.h): so no kernel is hidden. A client that lies about
+ * each operation of a stream, one after the other, gets as far as it may have calls with the driver.
  */
 #ifndef GMUX_DEVICE_CUDA_QUIET_H
 #define GMUX_DEVICE_CUDA_QUIET_H

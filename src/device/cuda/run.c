@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "device/cuda/op.h"
+#include "device/cuda/room.h"
 #include "device/cuda/run.h"
 
 #define RUNS_MAX       512u
@@ -23,12 +24,12 @@ struct cuda_run {
     struct gm_list link; /* client->runs.list, the last one launched first */
     uint64_t hash;
     uint32_t size;
-    uint64_t place;    /* number of the one that its kernels run in */
-    CUgraphExec graph; /* NULL: the run is plain */
-    uint32_t learnt;   /* how often */
-    uint32_t plain;    /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
-    uint32_t modules;  /* the client's counts of changes when it was learnt .. */
-    uint32_t memory;   /* .. the latter if it names memory */
+    uint64_t place;         /* number of the one that its kernels run in */
+    struct cuda_exec graph; /* none: the run is plain */
+    uint32_t learnt;        /* how often */
+    uint32_t plain;         /* without a graph: how often it comes until it is learnt again; or STAYS_PLAIN */
+    uint32_t modules;       /* the client's counts of changes when it was learnt .. */
+    uint32_t memory;        /* .. the latter if it names memory */
     bool names_memory;
     bool failed;        /* while it is learnt, this .. */
     CUstream capturing; /* .. and this */
@@ -40,19 +41,12 @@ void cuda_runs_init(struct cuda_runs *r)
     gm_list_init(&r->list);
 }
 
-static void drop_graph(struct dev_client *c, struct cuda_run *run)
-{
-    if (run->graph)
-        (void)c->dev->api.cuGraphExecDestroy(run->graph); /* if it runs, after that */
-    run->graph = NULL;
-}
-
 static void forget(struct dev_client *c, struct cuda_run *run)
 {
     gm_list_remove(&run->link);
     c->runs.count--;
     c->runs.bytes -= run->size;
-    drop_graph(c, run);
+    cuda_room_graph_destroy(c->dev, &run->graph);
     free(run);
 }
 
@@ -120,7 +114,7 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     CUresult r = cuda_stream_like(q, &new->capturing);
     if (r == CUDA_SUCCESS &&
         (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
-        (void)api->cuStreamDestroy_v2(new->capturing);
+        cuda_room_stream_destroy(q->gpu, q->place, new->capturing);
     if (r != CUDA_SUCCESS) {
         free(new);
         return DEV_RUN_PLAIN;
@@ -134,7 +128,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
-    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : c->dev->api.cuGraphLaunch(run->graph, q->stream);
+    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : c->dev->api.cuGraphLaunch(run->graph.handle, q->stream);
     pthread_mutex_unlock(&c->modules_lock);
     if (r != CUDA_SUCCESS) {
         if (cuda_is_fatal(r))
@@ -156,15 +150,19 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);
     if (!known)
-        return was_seen(&c->runs, hash) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
-    if (known->graph && !is_stale(c, known))
+        return was_seen(&c->runs, hash) && cuda_room_for_graph(q) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
+    if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
-    if (known->graph) {
-        drop_graph(c, known);
+    if (known->graph.handle) {
+        cuda_room_graph_destroy(c->dev, &known->graph);
         known->plain = 1u << GM_MIN(known->learnt, 16u);
     }
     if (known->plain == STAYS_PLAIN || --known->plain)
         return DEV_RUN_PLAIN;
+    if (!cuda_room_for_graph(q)) {
+        known->plain = 1;
+        return DEV_RUN_PLAIN;
+    }
     uint32_t before = known->learnt;
     forget(c, known);
     return learn(q, run, hash, before);
@@ -193,13 +191,11 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     CUgraph graph = NULL;
     q->learning = NULL;
     CUresult r = api->cuStreamEndCapture(run->capturing, &graph);
-    (void)api->cuStreamDestroy_v2(run->capturing);
+    cuda_room_stream_destroy(q->gpu, q->place, run->capturing);
     run->capturing = NULL;
     if (r == CUDA_SUCCESS && !run->failed)
-        r = api->cuGraphInstantiateWithFlags(&run->graph, graph, 0);
-    if (r != CUDA_SUCCESS)
-        run->graph = NULL;
-    run->plain = STAYS_PLAIN; /* for want of a graph */
+        r = cuda_room_graph(q, graph, &run->graph);
+    run->plain = r == CUDA_ERROR_NOT_READY ? 1 : STAYS_PLAIN; /* for want of a graph */
     if (graph)
         (void)api->cuGraphDestroy(graph);
     if (r != CUDA_SUCCESS && cuda_is_fatal(r))
@@ -207,5 +203,5 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     gm_list_prepend(&c->runs.list, &run->link);
     c->runs.count++;
     c->runs.bytes += run->size;
-    return run->graph && launch(q, run, what);
+    return run->graph.handle && launch(q, run, what);
 }

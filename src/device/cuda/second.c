@@ -196,7 +196,7 @@ void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes)
 bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l)
 {
     struct dev_client *c = q->client;
-    CUresult r = cuda_library_function(c, q->gpu->index, l->library, l->kernel, &l->loaded);
+    CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
     if (r != CUDA_SUCCESS && cuda_is_leaving(c->dev, c))
         return false;
     if (!cuda_check(c, r, "the device refused to load a kernel"))

@@ -37,6 +37,18 @@ struct cuda_groups {
     uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
 };
 
+/* What a context has room for (room.h): streams and graphs; dev->lock. */
+struct cuda_room {
+    uint32_t used;
+    uint32_t made; /* so many there have been at once, or a little less */
+};
+
+/* A graph that can be launched, and where it takes a place. */
+struct cuda_exec {
+    CUgraphExec handle; /* NULL: there is none */
+    struct cuda_room *room;
+};
+
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent they are. */
 struct cuda_place {
     struct gm_list link; /* client->places */
@@ -44,6 +56,7 @@ struct cuda_place {
     uint64_t number;          /* never used twice in a client */
     CUgreenCtx green;         /* NULL: the whole device */
     CUcontext context;        /* the green one, as a context */
+    struct cuda_room room;    /* of the green one */
     uint64_t groups;          /* bit for each; 0: all of the device */
     uint32_t multiprocessors; /* asked for; 0: no limit */
     bool low;                 /* below normal */
@@ -75,9 +88,12 @@ struct cuda_gpu {
     int priority_least;    /* the device's */
     int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
     CUstream print_stream; /* output.h: always empty */
-    uint32_t waits;        /* dev->lock: calls that may wait for what runs (quiet.h) */
-    uint64_t stood;        /* dev->lock: when an operation was last seen that took long */
-    _Atomic size_t stack;  /* of each thread, since somebody wanted more; 0: as it was (limit.c) */
+    struct cuda_room room;
+    uint32_t waits;         /* dev->lock: calls that may wait for what runs (quiet.h) */
+    uint64_t stood;         /* dev->lock: when an operation was last seen that took long */
+    _Atomic size_t stack;   /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
+    _Atomic uint32_t local; /* room.h: local memory of each thread that there is .. */
+    _Atomic bool heap;      /* .. and the heap of device malloc is there */
 };
 
 struct dev {
@@ -104,6 +120,8 @@ struct dev {
     struct gm_list printed;    /* queues whose completion waits for its text */
     struct dev_queue *showing; /* the one that the output thread works on */
     pthread_cond_t print_work, print_shown;
+
+    uint64_t hidden_looked; /* lock: when; quiet.h */
 
     pthread_mutex_t libraries_lock;
     struct gm_list libraries; /* those that clients share .. */
@@ -164,6 +182,8 @@ struct dev_client {
     struct cuda_seat seats[DEV_DEVICES];
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
+    _Atomic uint32_t
+        local[DEV_DEVICES]; /* room.h: of a thread, the most that its kernels need; 0: what is always there */
     int priority;
     _Atomic bool gone;           /* its work goes off the device */
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
@@ -187,7 +207,7 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
-    struct gm_list queues;
+    struct gm_list queues;             /* the client's thread changes it, with dev->lock */
     struct gm_list dirty;              /* queues with operations behind their last mark */
     struct gm_list holding;            /* queues with operations that are held back */
     struct gm_list owing;              /* inflight.h: queues with calls that are not known to be done .. */
@@ -289,6 +309,9 @@ struct dev_queue {
     uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet. quiet.h .. */
     uint64_t grace;        /* .. and so much longer it may be there; and */
     bool drains;           /* its client is gone, but not what it has begun, whatever its word says */
+    uint64_t hidden;       /* dev->lock: since when the driver has something of it that its word denies; 0: not */
+    _Atomic bool doubted;  /* .. and the next mark is to say how far it is; when it has .. */
+    _Atomic uint64_t told; /* .. this is where that was, in calls; 0: it has not */
     uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
     uint64_t calls_marked; /* .. up to the last mark .. */
     uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */
@@ -320,6 +343,8 @@ static inline struct cuda_gpu *cuda_home(const struct dev_client *c, uint32_t in
 
 /* Makes the GPU's context current in the calling thread. */
 void cuda_enter(struct cuda_gpu *g);
+/* The one that is; NULL: none that is known. */
+struct cuda_gpu *cuda_entered(void);
 /* The GPU is open from now on. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
 /* Its second context, which is made if there is none yet; NULL: there is none to be had. The same. */
@@ -433,6 +458,8 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 /* --- limit.c: the client's thread, but for the beginning */
 /* Of a context that is new, and current. */
 void cuda_limits_open(struct cuda_gpu *g);
+/* Gives back local memory of a context, which is quiet and current, but for so much for each thread. An order's thread. */
+void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local);
 /* Kernels may need as much stack in a context, which is quiet and current, as in the GPU's other one. */
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);

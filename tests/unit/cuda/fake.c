@@ -72,7 +72,7 @@ static CUfunction loaded[64];
 static unsigned loaded_count;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static CUstream streams[512];
+static CUstream streams[2048];
 static unsigned streams_count;
 static _Atomic unsigned greens;
 static __thread const struct cuda_gpu *entered;
@@ -134,8 +134,48 @@ static CUresult act(CUstream s, struct action a)
     return CUDA_SUCCESS;
 }
 
+/* Calls that wait until nothing runs, with a lock that everybody needs: quiet.h. With patience, nothing runs for too long. */
+static void wait_for_all(void)
+{
+    if (!entered || entered->dev->patience_ns)
+        return;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < streams_count; i++)
+        cr_assert(!streams[i]->held || streams[i]->captures || streams[i]->gpu != entered ||
+                      streams[i]->done == streams[i]->count,
+                  "everybody stands still");
+    pthread_mutex_unlock(&lock);
+}
+
+/* A context has room for so many streams; to make more of it waits. */
+static unsigned room = 1024;
+static struct {
+    unsigned used, more;
+} rooms[2 * DEV_DEVICES];
+
+static unsigned room_of(const struct cuda_gpu *g)
+{
+    return g ? g->index + g->is_second * DEV_DEVICES : 0;
+}
+
+static void take_room(const struct cuda_gpu *g)
+{
+    unsigned r = room_of(g);
+    if (++rooms[r].used <= room + rooms[r].more)
+        return;
+    rooms[r].more++;
+    wait_for_all();
+}
+
+static void give_room(const struct cuda_gpu *g)
+{
+    rooms[room_of(g)].used--;
+}
+
 static CUresult make(CUstream *out, struct green *g, int priority)
 {
+    if (!g)
+        take_room(entered);
     *out = calloc(1, sizeof(**out));
     (*out)->green = g;
     (*out)->priority = priority;
@@ -163,6 +203,8 @@ static CUresult stream_destroy(CUstream s)
 {
     cr_assert_not(s->gone);
     s->gone = true;
+    if (!s->green)
+        give_room(s->gpu);
     return CUDA_SUCCESS;
 }
 
@@ -269,6 +311,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flag
     *(struct CUgraph_st *)(void *)*out = *g;
     cr_assert_lt(graphs, GM_ARRAY_LEN(executable));
     executable[graphs++] = (void *)*out;
+    wait_for_all(); /* where there is no memory for it */
     return CUDA_SUCCESS;
 }
 
@@ -421,18 +464,6 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
 static CUresult host_register(void *p, size_t size, unsigned flags)
 {
     return CUDA_SUCCESS;
-}
-
-/* Calls that wait until nothing runs, with a lock that everybody needs: quiet.h. With patience, nothing runs for too long. */
-static void wait_for_all(void)
-{
-    if (!entered || entered->dev->patience_ns)
-        return;
-    pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < streams_count; i++)
-        cr_assert(!streams[i]->held || streams[i]->gpu != entered || streams[i]->done == streams[i]->count,
-                  "everybody stands still");
-    pthread_mutex_unlock(&lock);
 }
 
 static CUresult host_unregister(void *p)
@@ -646,7 +677,8 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGreenCtxGetDevResource = green_resource },
                        .count = count,
                        .events.client_fault = fault,
-                       .patience_ns = INT64_MAX, /* until a test says otherwise */
+                       .patience_ns = INT64_MAX,   /* until a test says otherwise .. */
+                       .hidden_looked = INT64_MAX, /* .. and so nobody looks */
                        .pipe = -1 };
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
@@ -666,6 +698,7 @@ struct dev *fake_devices(uint32_t count)
                                            .is_second = true,
                                            .context = (CUcontext)(void *)&d.seconds[i],
                                            .info.multiprocessors = FAKE_SMS };
+        g->room.made = d.seconds[i].room.made = room;
         cuda_places_open(g);
         cuda_priorities_open(g);
         cuda_enter(g);
@@ -892,6 +925,11 @@ void cuda_enter(struct cuda_gpu *g)
     entered = g;
 }
 
+struct cuda_gpu *cuda_entered(void)
+{
+    return (struct cuda_gpu *)(uintptr_t)entered;
+}
+
 unsigned fake_copies(const struct fake_copy **out)
 {
     *out = copies;
@@ -1007,7 +1045,7 @@ struct cuda_gpu *cuda_second_open(struct cuda_gpu *first)
 }
 
 /* A client's thread asks. */
-CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k)
+static CUfunction find_loaded(const struct cuda_gpu *g, CUkernel k)
 {
     CUfunction f = function_of((const struct cuda_library *)(void *)k, g);
     for (unsigned i = 0; i < loaded_count; i++)
@@ -1016,10 +1054,21 @@ CUfunction cuda_library_known(struct cuda_library *l, const struct cuda_gpu *g, 
     return NULL;
 }
 
+CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k)
+{
+    return find_loaded(g, k);
+}
+
+CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
+                             CUfunction *out)
+{
+    return cuda_library_function(c, device, l, k, out);
+}
+
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out)
 {
-    *out = cuda_library_known(l, cuda_home(c, device), k);
+    *out = find_loaded(cuda_home(c, device), k);
     if (*out)
         return CUDA_SUCCESS;
     struct cuda_gpu *g = cuda_second_settle(c, device);
@@ -1030,6 +1079,13 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
     loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
     return CUDA_SUCCESS;
+}
+
+void fake_room(struct dev *d, unsigned size)
+{
+    room = size + 1; /* the one that prints */
+    for (uint32_t i = 0; i < d->count; i++)
+        d->gpus[i].room.made = d->seconds[i].room.made = size;
 }
 
 void fake_refuse_seconds(bool refuse)

@@ -64,6 +64,8 @@ unsigned fake_graphs(void); /* executable ones that there are */
 unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);
+/* Contexts have room for so many streams, at least 32. */
+void fake_room(struct dev *d, unsigned size);
 /* GPUs have no second context. */
 void fake_refuse_seconds(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */

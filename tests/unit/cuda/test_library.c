@@ -7,8 +7,10 @@
 #include <sys/mman.h>
 
 #include "device/cuda/image.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
 TestSuite(library, .timeout = 30);
@@ -18,7 +20,7 @@ TestSuite(library, .timeout = 30);
 static struct dev d;
 static struct cuda_gpu *const gpu = &d.gpus[0];
 static char *image;
-static bool has_variables;
+static bool has_variables, allocates;
 static CUresult outcome;
 static struct dev_client clients[2] = { { .dev = &d, .uid = 1000 }, { .dev = &d, .uid = 1001 } };
 
@@ -46,7 +48,7 @@ void cuda_movable_close(struct cuda_movable *m)
 void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
                      struct cuda_movable *m)
 {
-    *t = (struct cuda_image_traits) { .keeps_values = has_variables };
+    *t = (struct cuda_image_traits) { .keeps_values = has_variables, .allocates = allocates };
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -78,6 +80,22 @@ static CUresult get_function(CUfunction *out, CUkernel k)
     takes_a_lock(&functions);
     *out = (CUfunction)(void *)k;
     return CUDA_SUCCESS;
+}
+
+static int local; /* of every kernel */
+
+static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunction f)
+{
+    cr_assert_eq(attribute, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+    *value = local;
+    return CUDA_SUCCESS;
+}
+
+static unsigned shrunk;
+
+void cuda_limits_shrink(struct cuda_gpu *g, uint32_t bytes)
+{
+    shrunk = bytes;
 }
 
 static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, const char *name)
@@ -114,6 +132,22 @@ static void wait_for_a_nap(void)
 
 void cuda_enter(struct cuda_gpu *g)
 {
+}
+
+struct cuda_gpu *cuda_entered(void)
+{
+    return NULL;
+}
+
+/* No client is hidden here: there are none with queues. */
+bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
+{
+    return true;
+}
+
+bool cuda_calls_are_proven(const struct dev_queue *q)
+{
+    return true;
 }
 
 /* There is no second context. */
@@ -203,6 +237,7 @@ static void begin(void)
     gm_list_init(&d.loading);
     gm_list_init(&d.unused);
     gm_list_init(&d.active);
+    gm_list_init(&d.clients);
     gm_list_init(&busy.active);
     busy.gpu = gpu;
     pthread_mutex_init(&d.libraries_lock, NULL);
@@ -214,6 +249,8 @@ static void begin(void)
     d.api.cuLibraryGetModule = get_module;
     d.api.cuKernelGetFunction = get_function;
     d.api.cuLibraryGetGlobal = get_global;
+    d.api.cuFuncGetAttribute = get_attribute;
+    gpu->local = 1024;
     image = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     cr_assert_neq(image, MAP_FAILED);
     memset(image, 7, 4096);
@@ -350,6 +387,7 @@ Test(library, a_kernel_that_is_loaded_is_not_waited_for, .init = begin)
 struct asker {
     pthread_t thread;
     struct cuda_library *library;
+    bool launches;
     CUresult result;
 };
 
@@ -357,7 +395,9 @@ static void *ask(void *arg)
 {
     struct asker *a = arg;
     CUfunction f;
-    a->result = cuda_library_function(&clients[0], 0, a->library, (CUkernel)(void *)&busy, &f);
+    CUkernel k = (CUkernel)(void *)&busy;
+    a->result = a->launches ? cuda_library_launch(&clients[0], 0, a->library, k, &f)
+                            : cuda_library_function(&clients[0], 0, a->library, k, &f);
     return NULL;
 }
 
@@ -403,6 +443,68 @@ Test(library, another_gpus_kernel_is_of_no_interest, .init = begin)
     run_a_kernel(true);
     (void)opened(WIRE_IMAGE_KIND_PTX, 0);
     cr_assert_eq(modules, 1);
+}
+
+/* The driver waits with the launch: the kernel has been loaded before. */
+static void launch_beside_a_kernel(struct cuda_library *l)
+{
+    struct asker a = { .library = l };
+    (void)ask(&a);
+    cr_assert_null(cuda_library_known(&clients[0], gpu, l, (CUkernel)(void *)&busy));
+    run_a_kernel(true);
+    a.launches = true;
+    cr_assert_eq(pthread_create(&a.thread, NULL, ask, &a), 0);
+    for (unsigned i = 0; i < 10; i++)
+        wait_for_a_nap();
+    cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    run_a_kernel(false);
+    pthread_join(a.thread, NULL);
+    cr_assert_eq(a.result, CUDA_SUCCESS);
+    run_a_kernel(true);
+    (void)ask(&a);
+    cr_assert_eq(a.result, CUDA_SUCCESS, "from now on there is room for it");
+    cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    run_a_kernel(false);
+}
+
+Test(library, whoever_needs_more_local_memory_than_there_is_waits, .init = begin)
+{
+    local = 1025;
+    launch_beside_a_kernel(opened(WIRE_IMAGE_KIND_CUBIN, 0));
+}
+
+Test(library, whoever_is_the_first_to_need_the_heap_waits, .init = begin)
+{
+    allocates = true;
+    launch_beside_a_kernel(opened(WIRE_IMAGE_KIND_CUBIN, 0));
+}
+
+static void launch_with(struct dev_client *c, struct cuda_library *l, int bytes)
+{
+    CUfunction f;
+    local = bytes;
+    cr_assert_eq(cuda_library_launch(c, 0, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+}
+
+/* But for a little, and what others need. */
+Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
+{
+    struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    d.count = 1;
+    gpu->context = (CUcontext)(void *)gpu;
+    for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {
+        gm_list_init(&clients[i].queues);
+        gm_list_append(&d.clients, &clients[i].link);
+    }
+    launch_with(&clients[0], l, 8 << 10);
+    gm_list_remove(&clients[0].link);
+    cuda_room_shrink(&d);
+    cr_assert_eq(shrunk, 0, "so little stays");
+    launch_with(&clients[0], l, 128 << 10);
+    launch_with(&clients[1], l, 4 << 10); /* there is room for it */
+    cuda_room_shrink(&d);
+    cr_assert_eq(shrunk, 4 << 10);
+    cr_assert_eq(gpu->local, 4 << 10);
 }
 
 /* Completions come one for many operations. */

@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
+#include "device/cuda/room.h"
 #include "device/cuda/second.h"
 #include "device/cuda/values.h"
 #include "files.h"
@@ -41,6 +43,31 @@ static void wait_for_unloads(unsigned count)
 }
 
 void cuda_enter(struct cuda_gpu *g)
+{
+}
+
+struct cuda_gpu *cuda_entered(void)
+{
+    return NULL;
+}
+
+/* There are no queues. */
+bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
+{
+    return true;
+}
+
+bool cuda_calls_are_proven(const struct dev_queue *q)
+{
+    return true;
+}
+
+bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+{
+    return true;
+}
+
+void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
 }
 
@@ -142,6 +169,7 @@ static void setup(void)
     gm_list_init(&device.loading);
     gm_list_init(&device.unused);
     gm_list_init(&device.active);
+    gm_list_init(&device.clients);
     pthread_mutex_init(&device.lock, NULL);
     pthread_cond_init(&device.more_unused, NULL);
     device.gpus[0].dev = &device;

@@ -1,0 +1,210 @@
+#include "device/cuda/room.h"
+
+#include "base/log.h"
+#include "device/cuda/library.h"
+#include "device/cuda/quiet.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("room");
+
+/* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40. */
+#define AT_FIRST 32u
+/* So many are made beyond what is needed. */
+#define SPARE 32u
+/* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132 multiprocessors. */
+#define LOCAL_KEPT (16u << 10)
+
+/* --- streams and graphs --------------------------------------------------------------------------------------------- */
+
+static struct cuda_room *room_of(struct cuda_gpu *g, struct cuda_place *p)
+{
+    return p && p->green ? &p->room : &g->room;
+}
+
+/* dev->lock held. */
+static uint32_t places(const struct cuda_room *r)
+{
+    return GM_MAX(r->made, AT_FIRST);
+}
+
+bool cuda_room_has(struct cuda_gpu *g, struct cuda_place *p)
+{
+    const struct cuda_room *r = room_of(g, p);
+    pthread_mutex_lock(&g->dev->lock);
+    bool has = r->used < places(r);
+    pthread_mutex_unlock(&g->dev->lock);
+    return has;
+}
+
+/* True if there was one; `always`: one more has been made. */
+static bool take(struct dev *d, struct cuda_room *r, bool always)
+{
+    pthread_mutex_lock(&d->lock);
+    bool has = r->used < places(r);
+    r->used += has || always;
+    r->made = GM_MAX(r->made, r->used);
+    pthread_mutex_unlock(&d->lock);
+    return has;
+}
+
+static void give(struct dev *d, struct cuda_room *r)
+{
+    pthread_mutex_lock(&d->lock);
+    r->used--;
+    pthread_mutex_unlock(&d->lock);
+}
+
+static CUresult create(struct dev *d, const struct cuda_place *p, int priority, CUstream *out)
+{
+    return p && p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
+                         : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+}
+
+/* Places for those that will be wanted. */
+static void widen(struct dev *d, struct cuda_room *r, const struct cuda_place *p)
+{
+    CUstream spare[SPARE];
+    uint32_t n = 0;
+    while (n < SPARE && create(d, p, 0, &spare[n]) == CUDA_SUCCESS)
+        n++;
+    for (uint32_t i = 0; i < n; i++)
+        (void)d->api.cuStreamDestroy_v2(spare[i]);
+    pthread_mutex_lock(&d->lock);
+    r->made = GM_MAX(r->made, r->used + n);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_room_open(struct cuda_gpu *g)
+{
+    g->room.used = AT_FIRST; /* so that there are more */
+    widen(g->dev, &g->room, NULL);
+    g->room.used = 0;
+}
+
+CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+                          CUstream *out)
+{
+    struct dev *d = c->dev;
+    struct cuda_room *room = room_of(g, p);
+    bool has = take(d, room, false);
+    if (!has && !cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
+        return CUDA_ERROR_NOT_READY;
+    cuda_wait_begin(d, CUDA_GPU_BIT(g));
+    CUresult r = create(d, p, priority, out);
+    if (!has) {
+        (void)take(d, room, true);
+        widen(d, room, p);
+    }
+    cuda_wait_end(d, CUDA_GPU_BIT(g));
+    if (r != CUDA_SUCCESS)
+        give(d, room);
+    return r;
+}
+
+void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
+{
+    (void)g->dev->api.cuStreamDestroy_v2(s);
+    give(g->dev, room_of(g, p));
+}
+
+bool cuda_room_for_graph(const struct dev_queue *q)
+{
+    return cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
+}
+
+CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, struct cuda_exec *out)
+{
+    struct dev *d = q->client->dev;
+    if (!cuda_room_for_graph(q))
+        return CUDA_ERROR_NOT_READY;
+    cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
+    CUresult r = d->api.cuGraphInstantiateWithFlags(&out->handle, graph, 0);
+    cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
+    if (r != CUDA_SUCCESS) {
+        out->handle = NULL;
+        return r;
+    }
+    out->room = room_of(q->gpu, q->place);
+    (void)take(d, out->room, true);
+    return CUDA_SUCCESS;
+}
+
+void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e)
+{
+    if (!e->handle)
+        return;
+    (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
+    give(d, e->room);
+    e->handle = NULL;
+}
+
+/* --- kernels -------------------------------------------------------------------------------------------------------- */
+
+static uint32_t local_of(const struct dev *d, CUfunction f)
+{
+    int bytes = 0;
+    CUresult r = d->api.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f);
+    return r == CUDA_SUCCESS && bytes > 0 ? (uint32_t)bytes : 0;
+}
+
+static void need(_Atomic uint32_t *most, uint32_t bytes)
+{
+    uint32_t now = atomic_load_explicit(most, memory_order_relaxed);
+    while (now < bytes && !atomic_compare_exchange_weak_explicit(most, &now, bytes, memory_order_relaxed,
+                                                                 memory_order_relaxed))
+        ;
+}
+
+bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+{
+    const uint32_t local = local_of(c->dev, f);
+    if (local > atomic_load_explicit(&g->local, memory_order_relaxed) ||
+        (l->allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed)))
+        return false;
+    need(&c->local[g->index], local);
+    return true;
+}
+
+void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+{
+    const uint32_t local = local_of(c->dev, f);
+    need(&c->local[g->index], local);
+    need(&g->local, local);
+    if (l->allocates)
+        atomic_store_explicit(&g->heap, true, memory_order_relaxed);
+}
+
+/* dev->lock held: what those who are there may still need. */
+static uint32_t local_wanted(const struct cuda_gpu *g)
+{
+    uint32_t wanted = (uint32_t)atomic_load_explicit(&g->stack, memory_order_relaxed);
+    gm_list_for_each (c, &g->dev->clients, struct dev_client, link)
+        wanted = GM_MAX(wanted, atomic_load_explicit(&c->local[g->index], memory_order_relaxed));
+    return wanted;
+}
+
+/* With a smaller limit of the stack the driver gives back what it has for larger ones. */
+static void shrink(struct cuda_gpu *g)
+{
+    struct dev *d = g->dev;
+    pthread_mutex_lock(&d->lock);
+    uint32_t had = atomic_load_explicit(&g->local, memory_order_relaxed), wanted = local_wanted(g);
+    bool much = had > LOCAL_KEPT && wanted < had;
+    if (much)
+        atomic_store_explicit(&g->local, wanted, memory_order_relaxed);
+    pthread_mutex_unlock(&d->lock);
+    if (!much)
+        return;
+    cuda_enter(g);
+    cuda_limits_shrink(g, wanted);
+    gm_info(&topic, "device %u: local memory of %u bytes a thread was given back", g->index, had);
+}
+
+void cuda_room_shrink(struct dev *d)
+{
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (d->gpus[i].context)
+            shrink(&d->gpus[i]);
+        if (d->seconds[i].open)
+            shrink(&d->seconds[i]);
+    }
+}

@@ -1,0 +1,261 @@
+/* What a context has no room for waits, in the driver, for all that runs there: so whoever needs more waits before. And what runs, though its
+ * client denies it. */
+#include <criterion/criterion.h>
+#include <sched.h>
+
+#include "device/cuda/quiet.h"
+#include "fake.h"
+
+TestSuite(room, .timeout = 20);
+
+#define ROOM   32u
+#define QUEUES 40u
+
+static struct dev *d;
+static struct dev_client *one, *two;
+static struct dev_queue *runs_on, *queues[QUEUES];
+static uint64_t seqs[QUEUES];
+static _Atomic bool over;
+
+static struct dev_queue *queue(struct dev_client *c, uint32_t number)
+{
+    struct dev_queue *q;
+    cr_assert_eq(cuda_queue_create(c, 0, number, 0, 0, &q), 0);
+    return q;
+}
+
+/* The kernel of one client runs on, for longer than anybody waits for. */
+static void begin_with(uint32_t multiprocessors)
+{
+    d = fake_device();
+    fake_room(d, ROOM);
+    one = fake_client(d, FAKE_SMS, 0);
+    two = fake_client(d, multiprocessors, 0);
+    runs_on = queue(one, 1);
+    for (unsigned i = 0; i < QUEUES; i++)
+        queues[i] = queue(two, 1 + i);
+    fake_launch(runs_on, 1, 1);
+    fake_launch(queues[0], seqs[0] = 1, 1);
+    cuda_flush(one);
+    cuda_flush(two);
+    while (!cuda_queue_is_over(runs_on) || !cuda_queue_is_over(queues[0]))
+        sched_yield();
+    fake_hold(runs_on->stream, true);
+    fake_launch(runs_on, 2, 1);
+    cuda_flush(one);
+    pthread_mutex_lock(&d->lock); /* the watch reads it */
+    d->patience_ns = d->held_ns = d->hidden_looked = 0;
+    pthread_mutex_unlock(&d->lock);
+    while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
+        sched_yield();
+}
+
+static void begin(void)
+{
+    begin_with(FAKE_SMS);
+}
+
+static void end(void)
+{
+    fake_hold(runs_on->stream, false);
+    fake_client_end(one);
+    fake_client_end(two);
+}
+
+static void launch(unsigned i)
+{
+    fake_launch(queues[i], ++seqs[i], 2);
+}
+
+static void launch_on(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        launch(i);
+}
+
+static void wait_until_over(unsigned count)
+{
+    cuda_flush(two);
+    for (unsigned i = 0; i < count; i++)
+        while (!cuda_queue_is_over(queues[i]))
+            sched_yield();
+}
+
+static void expect(uint32_t number, unsigned times)
+{
+    const uint32_t *numbers;
+    unsigned count = fake_happened(&numbers), found = 0;
+    for (unsigned i = 0; i < count; i++)
+        found += numbers[i] == number;
+    cr_assert_eq(found, times);
+}
+
+Test(room, streams_are_made_beside_a_kernel, .init = begin, .fini = end)
+{
+    launch_on(ROOM - 1);
+    expect(2, ROOM - 1);
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
+}
+
+Test(room, what_is_destroyed_leaves_its_place, .init = begin, .fini = end)
+{
+    for (unsigned i = 0; i < 5; i++) {
+        launch_on(ROOM - 1);
+        wait_until_over(ROOM - 1);
+        for (unsigned n = 0; n < ROOM - 1; n++)
+            cuda_stream_give_up(queues[n]);
+    }
+    expect(2, 5 * (ROOM - 1));
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
+}
+
+static void *launch_everywhere(void *arg)
+{
+    launch_on(QUEUES);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* The more so as something of its own runs until then. */
+Test(room, whoever_wants_more_waits, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    fake_refuse_seconds(true);
+    cr_assert_eq(pthread_create(&thread, NULL, launch_everywhere, NULL), 0);
+    for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until;)
+        sched_yield();
+    cr_assert_not(atomic_load(&over));
+    expect(2, ROOM - 1);
+    fake_hold(runs_on->stream, false);
+    pthread_join(thread, NULL);
+    expect(2, QUEUES - ROOM + 1);
+    fake_refuse_seconds(false);
+}
+
+Test(room, or_goes_elsewhere, .init = begin, .fini = end)
+{
+    launch_on(ROOM - 1);
+    wait_until_over(ROOM - 1);
+    launch(ROOM);
+    expect(2, ROOM);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+}
+
+static void begin_with_a_share(void)
+{
+    begin_with(40);
+}
+
+Test(room, a_green_context_has_its_own, .init = begin_with_a_share, .fini = end)
+{
+    launch_on(ROOM);
+    expect(2, ROOM);
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
+    wait_until_over(ROOM);
+    launch(ROOM);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+}
+
+static void launch_rows(unsigned count)
+{
+    for (unsigned i = 0; i < 16 * count; i++)
+        fake_launch_one_of_many(queues[0], ++seqs[0], 3);
+}
+
+Test(room, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
+{
+    launch_rows(20);
+    wait_until_over(1);
+    expect(3, 16 * 20);
+    cr_assert_eq(fake_graph_launches(), 0);
+    fake_hold(runs_on->stream, false);
+    while (!cuda_is_quiet(d, 1))
+        sched_yield();
+    launch_rows(20);
+    cr_assert_gt(fake_graph_launches(), 0);
+    wait_until_over(1);
+    expect(3, 16 * 20);
+}
+
+Test(room, so_are_runs, .init = begin, .fini = end)
+{
+    static const uint8_t records[] = { 1, 2, 3 };
+    const struct dev_run r = { .records = records, .size = sizeof(records), .seq = 2, .count = 3 };
+    for (unsigned i = 0; i < 5; i++)
+        cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_PLAIN);
+    fake_hold(runs_on->stream, false);
+    while (!cuda_is_quiet(d, 1))
+        sched_yield();
+    cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_LEARN);
+    cuda_run_fails(queues[0]->learning);
+    (void)cuda_run_end(queues[0], &r);
+}
+
+/* --- what runs, though its client denies it ---------------------------------------------------------------------------- */
+
+static bool is_quiet_now(void)
+{
+    pthread_mutex_lock(&d->lock);
+    d->hidden_looked = 0;
+    pthread_mutex_unlock(&d->lock);
+    return cuda_is_quiet(d, 1);
+}
+
+static void deny(void)
+{
+    atomic_store(&runs_on->slot->completed.value, 2);
+    for (bool idle = false; !idle; sched_yield()) {
+        pthread_mutex_lock(&d->lock);
+        idle = gm_list_empty(&runs_on->active);
+        pthread_mutex_unlock(&d->lock);
+    }
+}
+
+Test(room, what_is_denied_runs_all_the_same, .init = begin, .fini = end)
+{
+    deny();
+    cr_assert_not(is_quiet_now());
+    cr_assert(cuda_is_quiet(d, 2), "on that GPU");
+    while (!cuda_is_held(d, 1, GM_NS_PER_MS))
+        sched_yield();
+    fake_launch_as(queues[0], ++seqs[0], &(struct fake_kernel) { .number = 4, .unknown = true });
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    fake_hold(runs_on->stream, false);
+    while (!cuda_is_quiet(d, 1))
+        sched_yield();
+}
+
+Test(room, nor_is_there_room_beside_it, .init = begin, .fini = end)
+{
+    deny();
+    cr_assert_not(is_quiet_now());
+    launch_on(ROOM - 1);
+    wait_until_over(ROOM - 1);
+    launch(ROOM);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+}
+
+/* A stream may always have something that is not marked yet: how far it is the GPU says with the next mark. */
+Test(room, nobody_is_doubted_for_being_busy, .init = begin, .fini = end)
+{
+    struct dev_queue *q = queues[0], *first = queues[1], *second = queues[2];
+    fake_hold(runs_on->stream, false);
+    launch_on(3);
+    wait_until_over(3);
+    fake_hold(first->stream, true);
+    fake_hold(second->stream, true);
+    d->patience_ns = INT64_MAX; /* these are of no interest */
+    launch(1);
+    launch(2);
+    cuda_flush(two);
+    cr_assert_eq(cuda_wait(q, ++seqs[0], first, seqs[1]), 0);
+    cr_assert_not(is_quiet_now());
+    launch(0);
+    cuda_flush(two); /* marked */
+    cr_assert_eq(cuda_wait(q, ++seqs[0], second, seqs[2]), 0);
+    cr_assert_not(is_quiet_now());
+    fake_hold(first->stream, false);
+    cr_assert(is_quiet_now(), "it has come past the mark");
+    fake_hold(second->stream, false);
+    wait_until_over(3);
+}
