@@ -108,7 +108,7 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
         r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL, i != 0, &n.kernel);
     }
     if (r == CUDA_SUCCESS)
-        r = cuda_room_graph(q, g->graph, &g->exec);
+        r = cuda_room_graph(q, g->graph, length, &g->exec);
     g->place = q->place->number;
     return r;
 }
@@ -125,12 +125,12 @@ static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const stru
 }
 
 /* Now and then; and where the driver would wait with it, a while later. */
-static bool may_make(const struct dev_queue *q, struct chain_graph *g)
+static bool may_make(struct dev_queue *q, struct chain_graph *g)
 {
     if (--g->patience > 0)
         return false;
     g->patience = PATIENCE;
-    return cuda_room_for_graph(q);
+    return cuda_room_for_graph(q, ROW, 0);
 }
 
 /* A launch that waits keeps its kernel, and nobody else may. */

@@ -272,7 +272,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     d->events = *events;
-    d->patience_ns = CUDA_QUIET_NS;
+    d->patience_ns = CUDA_QUIET_PATIENCE_NS;
     d->held_ns = CUDA_HELD_NS;
     d->calm_ns = CUDA_CALM_NS;
     gm_list_init(&d->active);

@@ -179,7 +179,8 @@ static void wait_to_make(struct dev_client *c, const struct cuda_place *whole, u
         return;
     while (!gm_list_empty(&c->dirty))
         cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
-    (void)!cuda_quiet_wait(c, CUDA_GPU_BIT(whole->gpu)); /* of one that is to be stopped nothing is seen any more */
+    (void)!cuda_quiet_wait_own_too(
+        c, CUDA_GPU_BIT(whole->gpu)); /* of one that is to be stopped nothing is seen any more */
 }
 
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)

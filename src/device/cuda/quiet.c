@@ -8,10 +8,13 @@
 #define NAP_MAX_NS (10 * GM_NS_PER_MS)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
 
-/* dev->lock held. */
-static bool stands(const struct dev_queue *q, uint64_t now, uint64_t patience)
+/* dev->lock held. It may take long; `least`: so long is not. */
+static bool stands(const struct dev_queue *q, uint64_t now, uint64_t least)
 {
-    return (q->seen < q->marked || q->drains) && q->since && now > q->since && now - q->since > patience;
+    const struct dev *d = q->gpu->dev;
+    uint64_t patience = q->grace && !q->drains ? d->patience_ns + q->grace : d->unknown_ns;
+    uint64_t age = q->since && now > q->since ? now - q->since : 0;
+    return (q->seen < q->marked || q->drains) && age >= GM_MAX(patience, least);
 }
 
 /* dev->lock held. By its words the queue has nothing to do, or had when it was first looked. */
@@ -60,7 +63,7 @@ static bool are_quiet(struct dev *d, uint32_t gpus, uint64_t least)
     pthread_mutex_lock(&d->lock);
     uint64_t now = gm_now_ns();
     gm_list_for_each (q, &d->active, struct dev_queue, active)
-        if ((gpus & CUDA_GPU_BIT(q->gpu)) && stands(q, now, GM_MAX(d->patience_ns + q->grace, least))) {
+        if ((gpus & CUDA_GPU_BIT(q->gpu)) && stands(q, now, least)) {
             quiet = false;
             break;
         }
@@ -150,6 +153,36 @@ bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t g
 bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus)
 {
     return cuda_quiet_wait_until(c->dev, c, gpus, gm_now_ns(), UINT64_MAX);
+}
+
+static bool is_done(struct dev_client *c, uint32_t gpus)
+{
+    gm_list_for_each (q, &c->queues, struct dev_queue, link) {
+        if (!q->stream || !(gpus & CUDA_GPU_BIT(q->gpu)))
+            continue;
+        cuda_enter(q->gpu);
+        if (!cuda_stream_is_done(q, q->stream))
+            return false;
+    }
+    return true;
+}
+
+bool cuda_quiet_wait_for_own(struct dev_client *c, uint32_t gpus, uint64_t deadline)
+{
+    struct timespec nap = { .tv_nsec = (long)NAP_NS / 16 };
+    while (!is_done(c, gpus)) {
+        if (cuda_is_leaving(c->dev, c) || gm_now_ns() >= deadline)
+            return false;
+        nanosleep(&nap, NULL);
+        nap.tv_nsec = GM_MIN(2 * nap.tv_nsec, (long)NAP_MAX_NS);
+    }
+    return true;
+}
+
+bool cuda_quiet_wait_own_too(struct dev_client *c, uint32_t gpus)
+{
+    (void)!cuda_quiet_wait_for_own(c, gpus, gm_now_ns() + c->dev->held_ns);
+    return cuda_quiet_wait(c, gpus);
 }
 
 bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)

@@ -8,7 +8,9 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("room");
 
 /* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40. */
 #define AT_FIRST 32u
-/* So many are made beyond what is needed. */
+/* .. and graphs of together so many nodes; measured: 3,600. */
+#define NODES_AT_FIRST 3000u
+/* So many streams are made beyond what is needed. */
 #define SPARE 32u
 /* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132 multiprocessors. */
 #define LOCAL_KEPT (16u << 10)
@@ -80,14 +82,14 @@ void cuda_room_open(struct cuda_gpu *g)
     g->room.used = 0;
 }
 
-CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                          CUstream *out)
+CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, CUstream *out)
 {
     struct dev *d = c->dev;
     struct cuda_room *room = room_of(g, p);
     bool has = take(d, room, false);
-    if (!has && !cuda_quiet_wait(c, CUDA_GPU_BIT(g)))
+    if (!has && !cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
         return CUDA_ERROR_NOT_READY;
+    cuda_enter(g);
     cuda_wait_begin(d, CUDA_GPU_BIT(g));
     CUresult r = create(d, p, priority, out);
     if (!has) {
@@ -106,25 +108,42 @@ void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream
     give(g->dev, room_of(g, p));
 }
 
-bool cuda_room_for_graph(const struct dev_queue *q)
+/* dev->lock held. */
+static bool fits(const struct cuda_room *r, uint32_t nodes)
 {
-    return cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
+    return r->used < places(r) && r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST);
 }
 
-CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, struct cuda_exec *out)
+bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline)
 {
     struct dev *d = q->client->dev;
-    if (!cuda_room_for_graph(q))
+    pthread_mutex_lock(&d->lock);
+    bool has = fits(&q->gpu->room, nodes);
+    pthread_mutex_unlock(&d->lock);
+    return has || (cuda_quiet_wait_for_own(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
+                   cuda_is_quiet(d, CUDA_GPU_BIT(q->gpu)));
+}
+
+CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out)
+{
+    struct dev *d = q->client->dev;
+    struct cuda_room *r = &q->gpu->room;
+    if (!cuda_room_for_graph(q, nodes, 0))
         return CUDA_ERROR_NOT_READY;
     cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
-    CUresult r = d->api.cuGraphInstantiateWithFlags(&out->handle, graph, 0);
+    CUresult result = d->api.cuGraphInstantiateWithFlags(&out->handle, graph, 0);
     cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
-    if (r != CUDA_SUCCESS) {
+    if (result != CUDA_SUCCESS) {
         out->handle = NULL;
-        return r;
+        return result;
     }
-    out->room = room_of(q->gpu, q->place);
-    (void)take(d, out->room, true);
+    out->room = r;
+    out->nodes = nodes;
+    (void)take(d, r, true);
+    pthread_mutex_lock(&d->lock);
+    r->nodes += nodes;
+    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
+    pthread_mutex_unlock(&d->lock);
     return CUDA_SUCCESS;
 }
 
@@ -133,8 +152,11 @@ void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e)
     if (!e->handle)
         return;
     (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
-    give(d, e->room);
     e->handle = NULL;
+    pthread_mutex_lock(&d->lock);
+    e->room->used--;
+    e->room->nodes -= e->nodes;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* --- kernels -------------------------------------------------------------------------------------------------------- */
@@ -149,8 +171,8 @@ static uint32_t local_of(const struct dev *d, CUfunction f)
 static void need(_Atomic uint32_t *most, uint32_t bytes)
 {
     uint32_t now = atomic_load_explicit(most, memory_order_relaxed);
-    while (now < bytes && !atomic_compare_exchange_weak_explicit(most, &now, bytes, memory_order_relaxed,
-                                                                 memory_order_relaxed))
+    while (now < bytes &&
+           !atomic_compare_exchange_weak_explicit(most, &now, bytes, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 

@@ -1,6 +1,6 @@
 /*
  * What a context of the driver has room for. Each stream takes one of the places that the driver has made, and each graph that can be
- * launched takes one, too (one for each of its branches), and memory besides; a kernel that needs more local memory than any before it takes more of
+ * launched takes one, too, and memory for its nodes; a kernel that needs more local memory than any before it takes more of
  * that, for all threads that the GPU can hold; the first one that calls device malloc takes the heap. The call that needs more than there is
  * waits until nothing runs in the context, and everybody with it: docs/adr/0015-room.md. So whoever needs more waits before, without a
  * lock (quiet.h), or goes elsewhere (second.h).
@@ -18,17 +18,17 @@ void cuda_room_open(struct cuda_gpu *g);
 
 /* There is a place for another stream; `p` as below. Any thread. */
 bool cuda_room_has(struct cuda_gpu *g, struct cuda_place *p);
-/* A stream of the context, which is entered, or of the place's green context, if it has one (`p` may be NULL). Waits where there is no place for it.
+/* A stream of the context, which is entered then, or of the place's green context, if it has one (`p` may be NULL). Waits where there is no place for it.
  * CUDA_ERROR_NOT_READY: the client is about to be stopped. The client's thread, as the following. */
 CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
                           CUstream *out);
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
-/* A graph could be made now without waiting. */
-bool cuda_room_for_graph(const struct dev_queue *q);
+/* A graph of so many nodes could be made now without waiting; where there is no room for it until `deadline` nothing of the client's may run. */
+bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline);
 /* Makes one, for where the queue's stream is. CUDA_ERROR_NOT_READY: not now. */
-CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, struct cuda_exec *out);
-/* While the place is there. Of none, too. */
+CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out);
+/* Of none, too. */
 void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e);
 
 struct cuda_library;

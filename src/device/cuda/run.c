@@ -11,6 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "device/cuda/op.h"
 #include "device/cuda/room.h"
 #include "device/cuda/run.h"
@@ -19,6 +20,8 @@
 #define RUNS_BYTES_MAX (16u << 20)
 #define SEEN           1024u
 #define STAYS_PLAIN    UINT32_MAX
+#define OWN_NS         (5 * GM_NS_PER_MS)
+#define AGAIN_NS       GM_NS_PER_S
 
 struct cuda_run {
     struct gm_list link; /* client->runs.list, the last one launched first */
@@ -141,6 +144,19 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
     return true;
 }
 
+/* Where there is none the client waits a little, now and then, for what it has handed over before. */
+static bool has_room(struct dev_queue *q, const struct dev_run *run)
+{
+    struct cuda_runs *r = &q->client->runs;
+    const uint64_t now = gm_now_ns();
+    const bool waits = now - r->waited > AGAIN_NS;
+    if (cuda_room_for_graph(q, run->count, waits ? now + OWN_NS : 0))
+        return true;
+    if (waits)
+        r->waited = gm_now_ns();
+    return false;
+}
+
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run)
 {
     struct dev_client *c = q->client;
@@ -150,7 +166,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);
     if (!known)
-        return was_seen(&c->runs, hash) && cuda_room_for_graph(q) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
+        return was_seen(&c->runs, hash) && has_room(q, run) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
     if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
     if (known->graph.handle) {
@@ -159,7 +175,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     }
     if (known->plain == STAYS_PLAIN || --known->plain)
         return DEV_RUN_PLAIN;
-    if (!cuda_room_for_graph(q)) {
+    if (!has_room(q, run)) {
         known->plain = 1;
         return DEV_RUN_PLAIN;
     }
@@ -194,7 +210,7 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     cuda_room_stream_destroy(q->gpu, q->place, run->capturing);
     run->capturing = NULL;
     if (r == CUDA_SUCCESS && !run->failed)
-        r = cuda_room_graph(q, graph, &run->graph);
+        r = cuda_room_graph(q, graph, what->count, &run->graph);
     run->plain = r == CUDA_ERROR_NOT_READY ? 1 : STAYS_PLAIN; /* for want of a graph */
     if (graph)
         (void)api->cuGraphDestroy(graph);

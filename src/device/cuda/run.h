@@ -18,6 +18,7 @@ struct cuda_runs {
     uint32_t count;
     size_t bytes;
     uint64_t *seen;           /* hashes of runs that came once; made with the first */
+    uint64_t waited;          /* when it was last waited for room for a graph */
     _Atomic uint32_t modules; /* goes up, under client->modules_lock, before a function may be gone .. */
     _Atomic uint32_t memory;  /* .. and before memory or an array is */
 };

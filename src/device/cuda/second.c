@@ -136,7 +136,8 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     struct cuda_gpu *g = cuda_home(c, device);
     uint64_t until = patience(d, g, begun);
     hand_over(c);
-    while (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
+    while (!cuda_quiet_wait_for_own(c, CUDA_GPU_BIT(g), until) ||
+           !cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
         if (cuda_is_leaving(d, c))
             return NULL;
         go_away(c, g);

@@ -40,13 +40,15 @@ struct cuda_groups {
 /* What a context has room for (room.h): streams and graphs; dev->lock. */
 struct cuda_room {
     uint32_t used;
-    uint32_t made; /* so many there have been at once, or a little less */
+    uint32_t made;              /* so many there have been at once, or a little less */
+    uint32_t nodes, nodes_made; /* of the graphs */
 };
 
 /* A graph that can be launched, and where it takes a place. */
 struct cuda_exec {
     CUgraphExec handle; /* NULL: there is none */
     struct cuda_room *room;
+    uint32_t nodes;
 };
 
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent they are. */
@@ -132,7 +134,8 @@ struct dev {
     bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    uint64_t patience_ns;      /* quiet.h; constant, as are the following */
+    uint64_t patience_ns; /* quiet.h; constant, as are the following: with those whose operations were short .. */
+    uint64_t unknown_ns;  /* .. and with others */
     uint64_t held_ns, calm_ns; /* second.h */
 };
 

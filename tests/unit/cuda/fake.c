@@ -677,7 +677,8 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGreenCtxGetDevResource = green_resource },
                        .count = count,
                        .events.client_fault = fault,
-                       .patience_ns = INT64_MAX,   /* until a test says otherwise .. */
+                       .patience_ns = INT64_MAX, /* until a test says otherwise .. */
+                       .unknown_ns = INT64_MAX,
                        .hidden_looked = INT64_MAX, /* .. and so nobody looks */
                        .pipe = -1 };
     gm_list_init(&d.active);
@@ -1085,7 +1086,7 @@ void fake_room(struct dev *d, unsigned size)
 {
     room = size + 1; /* the one that prints */
     for (uint32_t i = 0; i < d->count; i++)
-        d->gpus[i].room.made = d->seconds[i].room.made = size;
+        d->gpus[i].room = d->seconds[i].room = (struct cuda_room) { .made = size, .nodes = UINT16_MAX };
 }
 
 void fake_refuse_seconds(bool refuse)

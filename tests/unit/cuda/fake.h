@@ -64,7 +64,7 @@ unsigned fake_graphs(void); /* executable ones that there are */
 unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);
-/* Contexts have room for so many streams, at least 32. */
+/* Contexts have room for so many streams, at least 32, and for no graph. */
 void fake_room(struct dev *d, unsigned size);
 /* GPUs have no second context. */
 void fake_refuse_seconds(bool refuse);

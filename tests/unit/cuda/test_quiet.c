@@ -35,7 +35,7 @@ static void begin(void)
     fake_launch(runs_on, 1, 1);
     cuda_flush(one);
     cr_assert(cuda_is_quiet(d, 1), "it has only begun");
-    d->patience_ns = 0;
+    d->patience_ns = d->unknown_ns = 0;
     while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
     cr_assert(cuda_is_quiet(d, 2), "there is nothing on another GPU");

@@ -44,7 +44,7 @@ static void begin_with(uint32_t multiprocessors)
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
     pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->patience_ns = d->held_ns = d->hidden_looked = 0;
+    d->patience_ns = d->unknown_ns = d->held_ns = d->hidden_looked = 0;
     pthread_mutex_unlock(&d->lock);
     while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
         sched_yield();
