@@ -10,7 +10,9 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("room");
 #define AT_FIRST 32u
 /* .. and graphs of together so many nodes; measured: 3,600. */
 #define NODES_AT_FIRST 3000u
-/* So many streams are made beyond what is needed. */
+/* So many streams are made with the context, 0.6 MiB each .. */
+#define AHEAD 64u
+/* .. and so many more than are wanted, later. */
 #define SPARE 32u
 /* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132 multiprocessors. */
 #define LOCAL_KEPT (16u << 10)
@@ -62,11 +64,11 @@ static CUresult create(struct dev *d, const struct cuda_place *p, int priority, 
 }
 
 /* Places for those that will be wanted. */
-static void widen(struct dev *d, struct cuda_room *r, const struct cuda_place *p)
+static void widen(struct dev *d, struct cuda_room *r, const struct cuda_place *p, uint32_t count)
 {
-    CUstream spare[SPARE];
+    CUstream spare[AHEAD];
     uint32_t n = 0;
-    while (n < SPARE && create(d, p, 0, &spare[n]) == CUDA_SUCCESS)
+    while (n < count && create(d, p, 0, &spare[n]) == CUDA_SUCCESS)
         n++;
     for (uint32_t i = 0; i < n; i++)
         (void)d->api.cuStreamDestroy_v2(spare[i]);
@@ -77,9 +79,7 @@ static void widen(struct dev *d, struct cuda_room *r, const struct cuda_place *p
 
 void cuda_room_open(struct cuda_gpu *g)
 {
-    g->room.used = AT_FIRST; /* so that there are more */
-    widen(g->dev, &g->room, NULL);
-    g->room.used = 0;
+    widen(g->dev, &g->room, NULL, AHEAD);
 }
 
 CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, CUstream *out)
@@ -94,7 +94,7 @@ CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_
     CUresult r = create(d, p, priority, out);
     if (!has) {
         (void)take(d, room, true);
-        widen(d, room, p);
+        widen(d, room, p, SPARE);
     }
     cuda_wait_end(d, CUDA_GPU_BIT(g));
     if (r != CUDA_SUCCESS)
