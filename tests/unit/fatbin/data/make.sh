@@ -6,6 +6,7 @@ for mode in none speed balance size; do
     nvcc -fatbin -Xfatbin --compress-mode=$mode -o $mode.fatbin plain.cu
 done
 nvcc -fatbin -gencode arch=compute_90,code=sm_90 -Xfatbin --compress-mode=size -o machine.fatbin plain.cu
+nvcc -fatbin -gencode arch=compute_75,code=sm_75 -Xfatbin --compress-mode=size -o machine-75.fatbin plain.cu
 nvcc -fatbin -Xfatbin --compress-mode=size -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 \
     -gencode arch=compute_86,code=sm_86 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_90a,code=sm_90a \
     -gencode arch=compute_100f,code=sm_100f -gencode arch=compute_75,code=compute_75 \
