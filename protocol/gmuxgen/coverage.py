@@ -18,6 +18,7 @@ this page is about sessions: programs served by a gmux server.
 
 """
 STATES = {"": "works", "gpu": "works on a GPU; refused on the software device", "refuses": "refuses always"}
+SYMBOLS = "#define GMUX_CUDA_SYMBOLS"  # of a program: its names are symbols
 MANY = 8  # programs; what more of them share is said to be all's
 
 
@@ -35,7 +36,7 @@ def callers(spec, folders):
                 programs = programs if len(programs) <= MANY else ["all"]
             code = re.sub(r'"(?:[^"\\\n]|\\.)*"|/\*.*?\*/|//[^\n]*', "", text, flags=re.S)
             for word in set(re.findall(r"\bcu[A-Z]\w*", code)):
-                symbol = word if folder.name == "client" else header.get(word, word)
+                symbol = word if folder.name == "client" or SYMBOLS in text else header.get(word, word)
                 if symbol in symbols:
                     found.setdefault(symbol, set()).update(f"{folder.name}/{p}" for p in programs)
     return found

@@ -36,8 +36,72 @@ static void shared_memory(void)
     TRUE(one >= four && one > 0);
 }
 
+static CUresult clusters(int *out, CUresult (*ask)(int *, CUfunction, const CUlaunchConfig *), unsigned x)
+{
+    CUlaunchAttribute a = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { x, 1, 1 } };
+    const CUlaunchConfig config = { 64, 1, 1, 128, 1, 1, 0, NULL, &a, x != 0 };
+    return ask(out, tap_function("nothing"), &config);
+}
+
+static void need_clusters(void)
+{
+    int has = 0, n;
+    OK(cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 0));
+    if (has)
+        return;
+    TRUE(clusters(&n, cuOccupancyMaxActiveClusters, 2) != CUDA_SUCCESS);
+    TRUE(clusters(&n, cuOccupancyMaxPotentialClusterSize, 0) != CUDA_SUCCESS);
+    tap_skip("this device has no clusters");
+}
+
+static void active_clusters(void)
+{
+    int two = 0, eight = 0, multiprocessors;
+    need_clusters();
+    OK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    OK(clusters(&two, cuOccupancyMaxActiveClusters, 2));
+    OK(clusters(&eight, cuOccupancyMaxActiveClusters, 8));
+    printf("# %d clusters of two, %d of eight\n", two, eight);
+    TRUE(eight >= 1 && two > eight && two <= multiprocessors * 16);
+    IS(clusters(NULL, cuOccupancyMaxActiveClusters, 2), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void largest_cluster(void)
+{
+    int size = 0;
+    need_clusters();
+    OK(clusters(&size, cuOccupancyMaxPotentialClusterSize, 0));
+    EQ(size, 8); /* what every GPU with clusters takes, without permission for more */
+}
+
+static void clusters_too_large(void)
+{
+    int n = 0;
+    need_clusters();
+    IS(clusters(&n, cuOccupancyMaxActiveClusters, 16), CUDA_ERROR_INVALID_CLUSTER_SIZE);
+}
+
+static size_t CUDA_CB as_many_bytes(int threads)
+{
+    return (size_t)threads * 64;
+}
+
+static void best_block_with_memory(void)
+{
+    CUfunction f = tap_function("nothing");
+    int grid = 0, block = 0, most = 0;
+    OK(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 0));
+    OK(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, as_many_bytes, 0, 0, CU_OCCUPANCY_DEFAULT));
+    TRUE(block >= 1 && block * 64 <= most && grid >= 1);
+    IS(cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, as_many_bytes, 0, 0, 0x80),
+       CUDA_ERROR_INVALID_VALUE);
+}
+
 int main(void)
 {
-    static const struct tap_test tests[] = { TEST(active_blocks), TEST(best_block), TEST(shared_memory) };
+    static const struct tap_test tests[] = {
+        TEST(active_blocks),   TEST(best_block),         TEST(shared_memory),          TEST(active_clusters),
+        TEST(largest_cluster), TEST(clusters_too_large), TEST(best_block_with_memory),
+    };
     return tap_main(tests, COUNT(tests));
 }

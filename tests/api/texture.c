@@ -492,12 +492,43 @@ static void tensor_maps(void)
     OK(cuMemFree(p));
 }
 
+/* For convolutions: columns of pixels of an image of 16 x 16 with 32 channels. */
+static CUresult columns(CUtensorMap *map, CUdeviceptr p, cuuint32_t rank)
+{
+    const cuuint64_t size[] = { 32, 16, 16, 2 }, strides[] = { 64, 1024, 16384 };
+    const int lower[] = { -1, -1 }, upper[] = { -1, -1 };
+    const cuuint32_t steps[] = { 1, 1, 1, 1 };
+    return cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, rank, (void *)(uintptr_t)p, size, strides,
+                                   lower, upper, 32, 64, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                   CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+static void tensor_maps_of_columns(void)
+{
+    int known = 0;
+    CUtensorMap map, other;
+    OK(cuDeviceGetAttribute(&known, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0));
+    if (!known)
+        tap_skip("a device without tensor maps");
+    CUdeviceptr p = room(1 << 16);
+    memset(&map, 0, sizeof(map));
+    memset(&other, 0, sizeof(other));
+    OK(columns(&map, p, 4));
+    OK(columns(&other, p + 4096, 4));
+    TRUE(memcmp(&map, &other, sizeof(map)) != 0);
+    OK(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)(p + 4096)));
+    EQ(memcmp(&map, &other, sizeof(map)), 0);
+    IS(columns(&map, p, 2), CUDA_ERROR_INVALID_VALUE); /* no pixels in it */
+    OK(cuMemFree(p));
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
         TEST(nearest),        TEST(filtered),   TEST(integers), TEST(linear_memory), TEST(more_than_the_memory),
         TEST(pitched_memory), TEST(volume),     TEST(layers),   TEST(levels),        TEST(surfaces),
-        TEST(descriptions),   TEST(wrong_ones), TEST(many),     TEST(tensor_maps),
+        TEST(descriptions),   TEST(wrong_ones), TEST(many),     TEST(tensor_maps),   TEST(tensor_maps_of_columns),
     };
     return tap_main(tests, COUNT(tests));
 }
