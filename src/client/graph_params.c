@@ -105,6 +105,7 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     l.record.block_z = from->blockDimZ;
     l.record.shared_bytes = from->sharedMemBytes;
     l.record.attributes = 0;
+    l.multiprocessors = c->multiprocessors;
     r = rt_launch_prepare(&l, f, from->kernelParams, from->extra);
     r = r ? r : rt_params_launch(p, handle, &l, NULL, 0);
     if (r)

@@ -98,7 +98,8 @@ static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
         if (a.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             continue;
         int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
-        uint64_t places = (uint64_t)each * rt_multiprocessors(rt_session, f->module->device);
+        uint32_t all = rt_multiprocessors(rt_session, f->module->device);
+        uint64_t places = (uint64_t)each * (l->multiprocessors ? GM_MIN(l->multiprocessors, all) : all);
         if (result || (uint64_t)r->grid_x * r->grid_y * r->grid_z > places)
             return result ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
@@ -149,6 +150,7 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     r = rt_function_on(&f, st->context->device);
     if (GM_UNLIKELY(r))
         return rt_capture_failed(st, r);
+    l->multiprocessors = st->context->multiprocessors;
     r = rt_launch_prepare(l, f, params, extra);
     if (GM_UNLIKELY(r))
         return rt_capture_failed(st, r);

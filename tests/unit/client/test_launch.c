@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/attach.h"
+#include "client/context.h"
 #include "client/module.h"
 #include "fake.h"
 
@@ -20,6 +21,10 @@ static unsigned asked;
 static int answer(const struct wire_rec_call *r, struct wire_dec *args, struct wire_enc *reply)
 {
     struct wire_call_clusters w;
+    if (r->function == WIRE_CALL_BLOCKS) { /* two on a multiprocessor */
+        wire_put_call_value(reply, &(struct wire_call_value) { .value = 2 });
+        return CUDA_SUCCESS;
+    }
     CUlaunchAttribute a = { .value.clusterDim = { entry.cluster[0], entry.cluster[1], entry.cluster[2] } };
     if (r->function != WIRE_CALL_CLUSTERS)
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -127,6 +132,25 @@ Test(launch, clusters_that_a_kernel_was_compiled_for)
     cr_assert_eq(in_clusters(2, 1, 1, 4), CUDA_SUCCESS);
     cr_assert_eq(in_clusters(4, 1, 1, 4), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     cr_assert_eq(asked, 1);
+    cr_assert_eq(cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+/* The device that is made up grants three multiprocessors. */
+Test(launch, cooperative_in_what_the_context_has)
+{
+    unsigned n = 1;
+    void *params[] = { &memory, &n };
+    int32_t *a = rt_session->devices[0].attributes;
+    a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048;
+    a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR] = 100 << 10;
+    a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR] = 65536;
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 6, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_SUCCESS);
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 7, 1, 1, 32, 1, 1, 0, NULL, params),
+                 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    rt_current.context->multiprocessors = 1;
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 2, 1, 1, 32, 1, 1, 0, NULL, params), CUDA_SUCCESS);
+    cr_assert_eq(cuLaunchCooperativeKernel(function, 3, 1, 1, 32, 1, 1, 0, NULL, params),
+                 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     cr_assert_eq(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
