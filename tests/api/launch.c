@@ -102,6 +102,27 @@ static void launch_bounds(void)
     OK(cuCtxSynchronize());
 }
 
+/* More of it than contexts have from the beginning. */
+static void local_memory(void)
+{
+    enum { N = 64, WORDS = 4096 };
+    uint32_t out[N] = { 0 };
+    CUdeviceptr p;
+    int bytes = 0;
+    CUfunction f = tap_function("deep");
+    OK(cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f));
+    OK(cuMemAlloc(&p, sizeof(out)));
+    void *params[] = { &p };
+    OK(cuLaunchKernel(f, 1, 1, 1, N, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(out, p, sizeof(out)));
+    OK(cuMemFree(p));
+    if (!tap_computes())
+        return;
+    TRUE(bytes >= WORDS * 4);
+    for (uint32_t i = 0; i < N; i++)
+        EQ(out[i], WORDS * i + WORDS * (WORDS - 1) / 2);
+}
+
 /* So many registers that a block of the largest size does not find enough: as many values are read, one after the
  * other, as are then written, the last one first. */
 static void registers(void)
@@ -372,6 +393,7 @@ int main(void)
         TEST(many),
         TEST(globals_in_kernels),
         TEST(pinned_memory_in_kernels),
+        TEST(local_memory),
         TEST(registers),
         TEST(clusters),
         TEST(clusters_that_do_not_divide_the_grid),

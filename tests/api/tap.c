@@ -52,7 +52,7 @@ bool tap_computes(void)
     return cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS && !strstr(name, "null");
 }
 
-bool tap_genuine(void)
+bool tap_gpu(void)
 {
     char name[128] = "";
     return cuDeviceGetName(name, sizeof(name), 0) == CUDA_SUCCESS && !strstr(name, "gmux");
@@ -61,7 +61,12 @@ bool tap_genuine(void)
 bool tap_ours(void)
 {
     /* A library that passes calls through is the genuine one in all but name. */
-    return dlsym(RTLD_DEFAULT, "gmux_client_library") != NULL && (!tap_genuine() || !tap_alone());
+    return dlsym(RTLD_DEFAULT, "gmux_client_library") != NULL && (!tap_gpu() || !tap_alone());
+}
+
+bool tap_genuine(void)
+{
+    return tap_gpu() && !tap_ours();
 }
 
 bool tap_alone(void)

@@ -49,7 +49,10 @@ void tap_check_result(const char *file, int line, const char *call, CUresult got
 
 /* False on the null device, which accepts kernels and runs none. */
 bool tap_computes(void);
-/* True if this is NVIDIA's library. */
+/* True if the device is a GPU, whose driver compiles and runs kernels. */
+bool tap_gpu(void);
+
+/* True if it is NVIDIA's library that answers. */
 bool tap_genuine(void);
 
 /* True if the library is gmux, on whatever device. */
