@@ -54,6 +54,9 @@ static int describe(const struct cuda_gpu *g, struct cuda_function *f, const cha
         .local_bytes = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
         .ptx_version = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_PTX_VERSION),
         .binary_version = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_BINARY_VERSION),
+        .cluster_x = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH),
+        .cluster_y = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT),
+        .cluster_z = attribute(g, f->handle, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH),
     };
     wire_put_function_info(reply, &info);
     free(params);
