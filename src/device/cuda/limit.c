@@ -86,27 +86,38 @@ void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
         gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }
 
+static CUresult raise_stack(struct dev_client *c, uint64_t value)
+{
+    if (value <= atomic_load_explicit(&c->asked->stack, memory_order_relaxed))
+        return CUDA_SUCCESS;
+    struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
+    return g ? set_stack(g, value) : CUDA_ERROR_NOT_READY;
+}
+
+static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
+{
+    size_t now = 0;
+    CUresult r = c->dev->api.cuCtxGetLimit(&now, limit);
+    if (r != CUDA_SUCCESS || value <= now)
+        return r;
+    struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
+    r = g ? set(g, limit, value) : CUDA_ERROR_NOT_READY;
+    /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
+    bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
+    return late ? CUDA_SUCCESS : r;
+}
+
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
-    const struct cuda_driver *api = &c->dev->api;
     struct wire_call_limit w;
-    size_t now = 0;
     wire_get_call_limit(args, &w);
     for (unsigned i = 0; i < GM_ARRAY_LEN(limits); i++) {
         if ((uint32_t)limits[i].limit != w.limit)
             continue;
         if (w.value > limits[i].most)
             return GM_CUDA_OUT_OF_MEMORY;
-        CUresult r = api->cuCtxGetLimit(&now, limits[i].limit);
-        if (r == CUDA_SUCCESS && w.value > now) {
-            struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
-            r = !g                                       ? CUDA_ERROR_NOT_READY
-                : limits[i].limit == CU_LIMIT_STACK_SIZE ? set_stack(g, w.value)
-                                                         : set(g, limits[i].limit, w.value);
-        }
-        /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
-        bool late = limits[i].limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
-        return late ? GM_CUDA_SUCCESS : (int)r;
+        return (int)(limits[i].limit == CU_LIMIT_STACK_SIZE ? raise_stack(c, w.value)
+                                                            : raise_other(c, limits[i].limit, w.value));
     }
     return GM_CUDA_NOT_SUPPORTED;
 }

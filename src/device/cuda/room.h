@@ -24,7 +24,8 @@ CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_
                           CUstream *out);
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
-/* A graph of so many nodes could be made now without waiting; where there is no room for it until `deadline` nothing of the client's may run. */
+/* A graph of so many nodes could be made now without waiting. Where there is no room for it nothing of the client may run then: that is waited for until
+ * `deadline`. */
 bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline);
 /* Makes one, for where the queue's stream is. CUDA_ERROR_NOT_READY: not now. */
 CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out);
