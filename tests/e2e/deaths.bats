@@ -89,7 +89,8 @@ anonymous_kib() {
         "$(anonymous_kib "$executor")" >&3
     if [ "${GMUX_SANITIZE:-none}" = none ]; then # a sanitizer keeps what was freed, to see whether it is used
         [ "$(($(anonymous_kib "$server") - server_kib))" -lt 512 ]
-        [ "$(($(anonymous_kib "$executor") - executor_kib))" -lt 8192 ]
+        # what several threads of malloc keep differs by some MiB from one moment to the next
+        [ "$(($(anonymous_kib "$executor") - executor_kib))" -lt 16384 ]
     fi
     end_program neighbour
     grep -q '^right [0-9]* times' "$DIR/neighbour.out"
