@@ -100,6 +100,20 @@ static void let_clients_go(struct dev *d)
         pthread_mutex_unlock(&d->lock);
 }
 
+/* Whoever had work in flight. The driver does not say whose kernel it was: that is known if there is one such. */
+static void blame(struct dev *d, CUresult r)
+{
+    unsigned busy = 0;
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        busy += cuda_client_is_busy(c);
+    const char *text = busy == 1 ? "a fault of this program's kernel ended the device's context"
+                                 : "a fault of this program's kernel, or of one that ran beside it, ended the "
+                                   "device's context";
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        if (cuda_client_is_busy(c))
+            d->events.client_fault(d->events.arg, c, (int)r, 0, text);
+}
+
 void cuda_die(struct dev *d, CUresult r)
 {
     if (atomic_exchange(&d->dead, true))
@@ -108,12 +122,7 @@ void cuda_die(struct dev *d, CUresult r)
     let_clients_go(d);
     gm_error(&topic, "the device's context ended with error %d", (int)r);
     cuda_complaint_deliver(d);
-    gm_list_for_each (c, &d->clients, struct dev_client, link)
-        if (cuda_client_is_busy(c))
-            d->events.client_fault(
-                d->events.arg, c, (int)r, 0,
-                "a fault of this program's kernel, or of one that ran beside it, ended the device's "
-                "context");
+    blame(d, r);
     _exit(1);
 }
 
