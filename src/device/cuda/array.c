@@ -261,7 +261,7 @@ static CUresult take(struct dev_client *c, const struct wire_rec_copy_array *r, 
 }
 
 static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r, const struct side *dst,
-                     const struct side *src)
+                     const struct side *src, struct cuda_gpu **by)
 {
     const CUDA_MEMCPY3D box = {
         .srcXInBytes = src->x,
@@ -286,13 +286,16 @@ static CUresult copy(struct dev_queue *q, const struct wire_rec_copy_array *r, c
     };
     struct cuda_gpu *does = dst->gpu ? dst->gpu : src->gpu;
     CUstream into;
+    *by = does;
     CUresult result = cuda_go(q, does, &into);
     if (result == CUDA_SUCCESS)
         result = q->client->dev->api.cuMemcpy3DAsync_v2(&box, into);
     return cuda_leave(q, does, result);
 }
 
-void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
+/* What is wrong with it; else *result, and *does, the GPU that does it. */
+static CUresult try_copy(struct dev_queue *q, const struct wire_rec_copy_array *r, CUresult *result,
+                         struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
     struct side dst = {
@@ -301,9 +304,6 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     struct side src = {
         r->src_array, r->src_level, r->src_x, r->src_y, r->src_z, r->src, r->src_pitch, r->src_slice
     };
-    CUresult result = CUDA_SUCCESS;
-    if (!r->width || !r->height || !r->depth)
-        return;
     pthread_mutex_lock(&c->memory_lock);
     CUresult wrong = dst.array || src.array ? take(c, r, &dst) : CUDA_ERROR_INVALID_VALUE;
     if (wrong == CUDA_SUCCESS)
@@ -311,8 +311,22 @@ void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
     if (wrong == CUDA_SUCCESS && dst.gpu && src.gpu && dst.gpu != src.gpu)
         wrong = CUDA_ERROR_INVALID_HANDLE;
     if (wrong == CUDA_SUCCESS)
-        result = copy(q, r, &dst, &src);
+        *result = copy(q, r, &dst, &src, does);
     pthread_mutex_unlock(&c->memory_lock);
+    return wrong;
+}
+
+/* As other copies do (submit.c), it waits for a way without the lock. */
+void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r)
+{
+    CUresult result = CUDA_SUCCESS;
+    struct cuda_gpu *does = q->gpu;
+    if (!r->width || !r->height || !r->depth)
+        return;
+    CUresult wrong = try_copy(q, r, &result, &does);
+    while (wrong == CUDA_SUCCESS && result == CUDA_ERROR_NOT_READY &&
+           (result = cuda_open_way(q, does)) == CUDA_SUCCESS)
+        wrong = try_copy(q, r, &result, &does);
     if (wrong != CUDA_SUCCESS)
         cuda_misplaced(q, wrong, r->dst,
                        "copy of an array that does not exist, or beyond its bounds, or outside the window");

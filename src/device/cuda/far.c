@@ -140,10 +140,17 @@ bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
 
 /* --- detours ------------------------------------------------------------------------------------------------------------ */
 
-static CUresult open_detour(struct dev_queue *q, struct cuda_gpu *to, struct cuda_detour **out)
+static bool has_way(const struct dev_queue *q, const struct cuda_gpu *to)
+{
+    return to == q->gpu || q->learning || (q->detours && q->detours[to->index].back);
+}
+
+CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
 {
     const struct cuda_driver *api = &q->client->dev->api;
     CUresult r = CUDA_SUCCESS;
+    if (GM_LIKELY(has_way(q, to)))
+        return CUDA_SUCCESS;
     if (!to->context)
         return CUDA_ERROR_INVALID_VALUE;
     if (!q->detours && !(q->detours = calloc(DEV_DEVICES, sizeof(*q->detours))))
@@ -157,19 +164,17 @@ static CUresult open_detour(struct dev_queue *q, struct cuda_gpu *to, struct cud
         r = cuda_room_stream(q->client, to, NULL, 0, &d->stream);
     if (r == CUDA_SUCCESS && !d->back)
         r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
-    *out = d;
+    cuda_enter(q->gpu);
     return r;
 }
 
 static CUresult begin_detour(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    struct cuda_detour *d = NULL;
+    struct cuda_detour *d = &q->detours[to->index];
     cuda_count(q, 4); /* two events, and a wait for each */
-    CUresult r = open_detour(q, to, &d);
     cuda_enter(q->gpu);
-    if (r == CUDA_SUCCESS)
-        r = api->cuEventRecord(d->there, q->stream);
+    CUresult r = api->cuEventRecord(d->there, q->stream);
     if (r != CUDA_SUCCESS)
         return r;
     cuda_enter(to);
@@ -192,13 +197,15 @@ CUresult cuda_go(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
     *into = cuda_into(q);
     if (GM_LIKELY(to == q->gpu))
         return CUDA_SUCCESS;
+    if (!has_way(q, to))
+        return CUDA_ERROR_NOT_READY;
     return q->learning ? CUDA_ERROR_INVALID_VALUE : begin_detour(q, to, into);
 }
 
 /* What failed may have begun: the queue waits for that, too. */
 CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 {
-    if (GM_LIKELY(to == q->gpu) || q->learning || !q->detours || !q->detours[to->index].back)
+    if (GM_LIKELY(to == q->gpu) || q->learning || !has_way(q, to))
         return r;
     CUresult end = end_detour(q, to);
     return r != CUDA_SUCCESS ? r : end;

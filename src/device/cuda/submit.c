@@ -201,9 +201,9 @@ static struct cuda_gpu *doer(const struct dev_queue *q, struct cuda_gpu *to, str
     return to == q->gpu || from == q->gpu ? q->gpu : from;
 }
 
-/* Where there are several GPUs. */
+/* Where there are several GPUs; *does: the one that does it. */
 static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r, const struct cuda_memory *dst,
-                         const struct cuda_memory *src)
+                         const struct cuda_memory *src, struct cuda_gpu **does)
 {
     struct cuda_gpu *to = dst->gpu, *from = src->gpu;
     CUstream into;
@@ -211,13 +211,13 @@ static CUresult copy_far(struct dev_queue *q, const struct wire_rec_copy *r, con
         to = from = q->gpu;              /* wherever it lies; who has it may not be let to touch it */
     to = to ? to : from ? from : q->gpu; /* the host's memory is anybody's */
     from = from ? from : to;
-    struct cuda_gpu *does = doer(q, to, from);
+    *does = doer(q, to, from);
     if (to != from && (q->learning || !to->context || !from->context)) /* that is no operation for a graph */
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = cuda_go(q, does, &into);
+    CUresult result = cuda_go(q, *does, &into);
     if (result == CUDA_SUCCESS)
         result = copy_into(q, r, to, from, into);
-    return cuda_leave(q, does, result);
+    return cuda_leave(q, *does, result);
 }
 
 static bool find_both(struct dev_client *c, const struct wire_rec_copy *r, struct cuda_memory *dst,
@@ -232,19 +232,30 @@ static bool find_both(struct dev_client *c, const struct wire_rec_copy *r, struc
     return dst->held && src->held;
 }
 
-static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
+/* False: it is not all the client's memory. */
+static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresult *result, struct cuda_gpu **does)
 {
     struct dev_client *c = q->client;
     struct cuda_memory dst, src;
-    CUresult result = CUDA_SUCCESS;
-    if (!r->width || !r->height || !r->depth)
-        return;
     pthread_mutex_lock(&c->memory_lock);
     bool held = find_both(c, r, &dst, &src);
     if (held)
-        result = GM_UNLIKELY(c->dev->count > 1) ? copy_far(q, r, &dst, &src)
-                                                : copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
+        *result = GM_UNLIKELY(c->dev->count > 1) ? copy_far(q, r, &dst, &src, does)
+                                                 : copy_into(q, r, q->gpu, q->gpu, cuda_into(q));
     pthread_mutex_unlock(&c->memory_lock);
+    return held;
+}
+
+/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: whoever unmaps memory keeps everybody. */
+static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
+{
+    CUresult result = CUDA_SUCCESS;
+    struct cuda_gpu *does = q->gpu;
+    if (!r->width || !r->height || !r->depth)
+        return;
+    bool held = try_copy(q, r, &result, &does);
+    while (GM_UNLIKELY(held && result == CUDA_ERROR_NOT_READY) && (result = cuda_open_way(q, does)) == CUDA_SUCCESS)
+        held = try_copy(q, r, &result, &does);
     if (!held)
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "copy outside the program's device memory");
     (void)cuda_outcome(q, result, "the device refused a copy");
@@ -254,6 +265,12 @@ static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 static struct cuda_gpu *doer_at(const struct dev_queue *q, const struct cuda_memory *m)
 {
     return !m->gpu || (m->reach & 1u << q->gpu->index) ? q->gpu : m->gpu;
+}
+
+static CUresult go(struct dev_queue *q, struct cuda_gpu *does, CUstream *into)
+{
+    CUresult r = cuda_open_way(q, does);
+    return r == CUDA_SUCCESS ? cuda_go(q, does, into) : r;
 }
 
 /* From pageable memory: the driver has taken the bytes when it returns. */
@@ -266,7 +283,7 @@ static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
     if (!m.held)
         cuda_wrong(c, CUDA_ERROR_ILLEGAL_ADDRESS, op->u.write.dst, "write outside the program's device memory");
     else if (op->u.write.size) {
-        CUresult r = cuda_go(q, does, &into);
+        CUresult r = go(q, does, &into);
         if (r == CUDA_SUCCESS)
             r = c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, into);
         (void)cuda_outcome(q, cuda_leave(q, does, r), "the device refused a write");
@@ -312,7 +329,7 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
         cuda_misplaced(q, CUDA_ERROR_ILLEGAL_ADDRESS, r->dst, "fill outside the program's device memory");
     else {
         struct cuda_gpu *does = doer_at(q, &m);
-        CUresult result = cuda_go(q, does, &into);
+        CUresult result = go(q, does, &into);
         if (result == CUDA_SUCCESS)
             result = fill_rows(q, r, into);
         (void)cuda_outcome(q, cuda_leave(q, does, result), "the device refused a fill");

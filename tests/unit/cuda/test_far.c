@@ -2,7 +2,9 @@
  * a stream's context is current whenever something is put into it. */
 #include <criterion/criterion.h>
 #include <limits.h>
+#include <sched.h>
 
+#include "device/cuda/quiet.h"
 #include "fake.h"
 
 #define MIB (1u << 20)
@@ -254,4 +256,44 @@ Test(far, copies_of_planes)
     cr_assert_eq(volume(q, 5, 1, 3, 16, 15), 0, "they overlap");
     cr_assert_eq(fake_faults(), 2);
     fake_client_end(c);
+}
+
+static _Atomic bool over;
+
+static void *copy_there(void *arg)
+{
+    copy(arg, 1, there, there + MIB);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* There is no room for another stream on the other GPU, and a kernel runs there: who unmaps memory meanwhile is everybody's thread. */
+Test(far, the_way_is_waited_for_without_the_memory)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d), *other = fake_client(d, FAKE_SMS, 0);
+    struct dev_queue *q = queue(c, 0, 1), *runs_on = queue(other, 1, 1);
+    const struct fake_copy *copies;
+    pthread_t thread;
+    fake_launch(runs_on, 1, 1);
+    fake_hold(runs_on->stream, true);
+    fake_launch(runs_on, 2, 1);
+    cuda_flush(other);
+    pthread_mutex_lock(&d->lock);
+    d->patience_ns = d->unknown_ns = 0;
+    d->gpus[1].room.made = d->gpus[1].room.used = 32;
+    pthread_mutex_unlock(&d->lock);
+    while (!cuda_is_held(d, 2, GM_NS_PER_MS))
+        sched_yield();
+    cr_assert_eq(pthread_create(&thread, NULL, copy_there, q), 0);
+    for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
+        cr_assert_not(atomic_load(&over));
+    cr_assert_eq(pthread_mutex_trylock(&c->memory_lock), 0);
+    pthread_mutex_unlock(&c->memory_lock);
+    fake_hold(runs_on->stream, false);
+    pthread_join(thread, NULL);
+    cr_assert_eq(fake_copies(&copies), 1);
+    cr_assert_eq(copies[0].gpu, &d->gpus[1]);
+    fake_client_end(c);
+    fake_client_end(other);
 }
