@@ -19,6 +19,7 @@
 #define OWNERS_MAX (1u << 20)
 
 struct cuda_detour {
+    struct cuda_gpu *gpu; /* where the stream is: of a context, and it has room there */
     CUstream stream;
     CUevent there; /* of the queue's GPU: the detour begins */
     CUevent back;
@@ -140,9 +141,17 @@ bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
 
 /* --- detours ------------------------------------------------------------------------------------------------------------ */
 
+#define DETOURS (2 * DEV_DEVICES)
+
+/* To a GPU's second context, where arrays may be, is another one. */
+static struct cuda_detour *detour(const struct dev_queue *q, const struct cuda_gpu *to)
+{
+    return &q->detours[to->index + to->is_second * DEV_DEVICES];
+}
+
 static bool has_way(const struct dev_queue *q, const struct cuda_gpu *to)
 {
-    return to == q->gpu || q->learning || (q->detours && q->detours[to->index].back);
+    return to == q->gpu || q->learning || (q->detours && detour(q, to)->back);
 }
 
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
@@ -153,9 +162,10 @@ CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
         return CUDA_SUCCESS;
     if (!to->context)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!q->detours && !(q->detours = calloc(DEV_DEVICES, sizeof(*q->detours))))
+    if (!q->detours && !(q->detours = calloc(DETOURS, sizeof(*q->detours))))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    struct cuda_detour *d = &q->detours[to->index];
+    struct cuda_detour *d = detour(q, to);
+    d->gpu = to;
     cuda_enter(q->gpu);
     if (!d->there)
         r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
@@ -171,7 +181,7 @@ CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
 static CUresult begin_detour(struct dev_queue *q, struct cuda_gpu *to, CUstream *into)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    struct cuda_detour *d = &q->detours[to->index];
+    struct cuda_detour *d = detour(q, to);
     cuda_count(q, 4); /* two events, and a wait for each */
     cuda_enter(q->gpu);
     CUresult r = api->cuEventRecord(d->there, q->stream);
@@ -185,7 +195,7 @@ static CUresult begin_detour(struct dev_queue *q, struct cuda_gpu *to, CUstream 
 static CUresult end_detour(struct dev_queue *q, struct cuda_gpu *to)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    struct cuda_detour *d = &q->detours[to->index];
+    struct cuda_detour *d = detour(q, to);
     cuda_enter(to);
     CUresult r = api->cuEventRecord(d->back, d->stream);
     cuda_enter(q->gpu);
@@ -215,7 +225,7 @@ CUresult cuda_leave(struct dev_queue *q, struct cuda_gpu *to, CUresult r)
 void cuda_detours_destroy(struct dev_queue *q)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    for (uint32_t i = 0; q->detours && i < q->client->dev->count; i++) {
+    for (uint32_t i = 0; q->detours && i < DETOURS; i++) {
         struct cuda_detour *d = &q->detours[i];
         if (d->there) {
             cuda_enter(q->gpu);
@@ -223,10 +233,10 @@ void cuda_detours_destroy(struct dev_queue *q)
         }
         if (!d->stream)
             continue;
-        cuda_enter(&q->client->dev->gpus[i]);
+        cuda_enter(d->gpu);
         if (d->back)
             (void)api->cuEventDestroy_v2(d->back);
-        cuda_room_stream_destroy(&q->client->dev->gpus[i], NULL, d->stream);
+        cuda_room_stream_destroy(d->gpu, NULL, d->stream);
     }
     free(q->detours);
     q->detours = NULL;

@@ -296,7 +296,7 @@ struct dev_queue {
     uint64_t part_of;            /* .. in this place .. */
     struct cuda_place *part;     /* .. and what that came to; NULL: nothing, it is where all is */
     uint64_t refused;            /* number of the place where there was no stream to be had */
-    struct cuda_detour *detours; /* far.c: by GPU; NULL: none yet */
+    struct cuda_detour *detours; /* far.c: by context; NULL: none yet */
     CUevent event;               /* for others to wait for; made when first needed */
     uint64_t event_seq;          /* everything up to here is before the event */
     struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */

@@ -297,3 +297,27 @@ Test(far, the_way_is_waited_for_without_the_memory)
     fake_client_end(c);
     fake_client_end(other);
 }
+
+/* Arrays may be in a GPU's second context, whose streams are its own. */
+Test(far, each_context_has_its_own_way)
+{
+    struct dev *d = fake_devices(2);
+    struct dev_client *c = client(d);
+    struct dev_queue *q = queue(c, 0, 1);
+    const uint32_t first = d->gpus[1].room.used, second = d->seconds[1].room.used;
+    struct cuda_gpu *to[] = { &d->gpus[1], &d->seconds[1] };
+    CUstream into[2];
+    cuda_stream_place(q);
+    for (unsigned i = 0; i < 2; i++) {
+        cr_assert_eq(cuda_open_way(q, to[i]), CUDA_SUCCESS);
+        cr_assert_eq(cuda_go(q, to[i], &into[i]), CUDA_SUCCESS);
+        cr_assert_eq(fake_entered(), to[i]);
+        cr_assert_eq(cuda_leave(q, to[i], CUDA_SUCCESS), CUDA_SUCCESS);
+    }
+    cr_assert_neq(into[0], into[1]);
+    cr_assert_eq(d->gpus[1].room.used, first + 1);
+    cr_assert_eq(d->seconds[1].room.used, second + 1);
+    fake_client_end(c);
+    cr_assert_eq(d->gpus[1].room.used, first);
+    cr_assert_eq(d->seconds[1].room.used, second);
+}
