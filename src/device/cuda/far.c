@@ -171,7 +171,7 @@ CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
         r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
     cuda_enter(to);
     if (r == CUDA_SUCCESS && !d->stream)
-        r = cuda_room_stream(q->client, to, NULL, 0, &d->stream);
+        r = cuda_room_stream_wait(q->client, to, NULL, 0, &d->stream);
     if (r == CUDA_SUCCESS && !d->back)
         r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
     cuda_enter(q->gpu);

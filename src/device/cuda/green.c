@@ -223,14 +223,17 @@ static int device_priority(const struct cuda_gpu *g, bool low, int priority)
     return g->priority_least + priority - (low ? 0 : g->priority_shift);
 }
 
-static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, CUstream *out)
+/* room.h */
+static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, bool waited, CUstream *out)
 {
-    return cuda_room_stream(q->client, q->gpu, p, device_priority(q->gpu, p->low, q->priority), out);
+    const int priority = device_priority(q->gpu, p->low, q->priority);
+    return cuda_room_stream(q->client, q->gpu, p, priority, waited, out);
 }
 
-CUresult cuda_stream_like(const struct dev_queue *q, CUstream *out)
+CUresult cuda_stream_like(struct dev_queue *q, CUstream *out)
 {
-    return make_stream(q, q->place, out);
+    CUresult r = make_stream(q, q->place, false, out);
+    return r == CUDA_ERROR_NOT_READY && cuda_room_may_grow(q, 0) ? make_stream(q, q->place, true, out) : r;
 }
 
 /* The watch and others ask about the stream. */
@@ -246,12 +249,16 @@ static void set_stream(struct dev_queue *q, CUstream s)
 static void create_stream(struct dev_queue *q)
 {
     struct dev_client *c = q->client;
+    struct cuda_place *p = cuda_place_now(q);
     CUstream s;
-    if (!cuda_room_has(q->gpu, cuda_place_now(q)) && !cuda_second_settle(c, q->gpu->index))
-        return;
-    struct cuda_place *p = cuda_place_now(q); /* the client may have gone elsewhere */
-    CUresult r = make_stream(q, p, &s);
-    if (r == CUDA_ERROR_NOT_READY || !cuda_check(c, r, "the device refused to make a stream"))
+    CUresult r = make_stream(q, p, false, &s);
+    if (r == CUDA_ERROR_NOT_READY) {
+        if (!cuda_second_settle(c, q->gpu->index))
+            return;
+        p = cuda_place_now(q); /* the client may have gone elsewhere */
+        r = make_stream(q, p, true, &s);
+    }
+    if (!cuda_check(c, r, "the device refused to make a stream"))
         return;
     set_stream(q, s);
     q->place = p;
@@ -283,7 +290,7 @@ static void move_stream(struct dev_queue *q)
     /* One move at a time; and what failed once is not tried with every operation. */
     if (q->before || q->refused == p->number)
         return;
-    CUresult r = make_stream(q, p, &next);
+    CUresult r = cuda_room_stream_wait(c, q->gpu, p, device_priority(q->gpu, p->low, q->priority), &next);
     if (r == CUDA_SUCCESS)
         r = follow(q, next);
     if (r != CUDA_SUCCESS) {

@@ -30,15 +30,6 @@ static uint32_t places(const struct cuda_room *r)
     return GM_MAX(r->made, AT_FIRST);
 }
 
-bool cuda_room_has(struct cuda_gpu *g, struct cuda_place *p)
-{
-    const struct cuda_room *r = room_of(g, p);
-    pthread_mutex_lock(&g->dev->lock);
-    bool has = r->used < places(r);
-    pthread_mutex_unlock(&g->dev->lock);
-    return has;
-}
-
 /* True if there was one; `always`: one more has been made. */
 static bool take(struct dev *d, struct cuda_room *r, bool always)
 {
@@ -82,24 +73,34 @@ void cuda_room_open(struct cuda_gpu *g)
     widen(g->dev, &g->room, NULL, AHEAD);
 }
 
-CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, CUstream *out)
+CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, bool waited,
+                          CUstream *out)
 {
     struct dev *d = c->dev;
     struct cuda_room *room = room_of(g, p);
     bool has = take(d, room, false);
-    if (!has && !cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
+    if (!has && !waited)
         return CUDA_ERROR_NOT_READY;
     cuda_enter(g);
     cuda_wait_begin(d, CUDA_GPU_BIT(g));
     CUresult r = create(d, p, priority, out);
-    if (!has) {
+    if (!has && r == CUDA_SUCCESS) {
         (void)take(d, room, true);
         widen(d, room, p, SPARE);
     }
     cuda_wait_end(d, CUDA_GPU_BIT(g));
-    if (r != CUDA_SUCCESS)
+    if (has && r != CUDA_SUCCESS)
         give(d, room);
     return r;
+}
+
+CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+                               CUstream *out)
+{
+    CUresult r = cuda_room_stream(c, g, p, priority, false, out);
+    if (r != CUDA_ERROR_NOT_READY || !cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
+        return r;
+    return cuda_room_stream(c, g, p, priority, true, out);
 }
 
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
@@ -114,14 +115,19 @@ static bool fits(const struct cuda_room *r, uint32_t nodes)
     return r->used < places(r) && r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST);
 }
 
+bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
+{
+    return cuda_quiet_wait_for_own(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
+           cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
+}
+
 bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline)
 {
     struct dev *d = q->client->dev;
     pthread_mutex_lock(&d->lock);
     bool has = fits(&q->gpu->room, nodes);
     pthread_mutex_unlock(&d->lock);
-    return has || (cuda_quiet_wait_for_own(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
-                   cuda_is_quiet(d, CUDA_GPU_BIT(q->gpu)));
+    return has || cuda_room_may_grow(q, deadline);
 }
 
 CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out)

@@ -16,17 +16,20 @@
 /* A context that is new, and current. */
 void cuda_room_open(struct cuda_gpu *g);
 
-/* There is a place for another stream; `p` as below. Any thread. */
-bool cuda_room_has(struct cuda_gpu *g, struct cuda_place *p);
-/* A stream of the context, which is entered then, or of the place's green context, if it has one (`p` may be NULL). Waits where there is no place for it.
- * CUDA_ERROR_NOT_READY: the client is about to be stopped. The client's thread, as the following. */
-CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+/* A stream of the context, which is entered then, or of the place's green context, if it has one (`p` may be NULL). CUDA_ERROR_NOT_READY: there is no
+ * place for it, and nobody `waited` for the GPU. The client's thread, as the following. */
+CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, bool waited,
                           CUstream *out);
+/* The same, having waited where that is needed: then the client is about to be stopped. */
+CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+                               CUstream *out);
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
 /* A graph of so many nodes could be made now without waiting. Where there is no room for it nothing of the client may run then: that is waited for until
  * `deadline`. */
 bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline);
+/* Until then nothing of the client's runs where the queue is, and it is quiet. */
+bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline);
 /* Makes one, for where the queue's stream is. CUDA_ERROR_NOT_READY: not now. */
 CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out);
 /* Of none, too. */

@@ -191,6 +191,32 @@ Test(room, so_are_runs, .init = begin, .fini = end)
     (void)cuda_run_end(queues[0], &r);
 }
 
+static void *begin_run(void *arg)
+{
+    static const uint8_t records[] = { 1, 2, 3 };
+    const struct dev_run r = { .records = records, .size = sizeof(records), .seq = 2, .count = 3 };
+    for (unsigned i = 0; i < 5; i++)
+        cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_PLAIN);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* A run is learnt in a stream of its green context, which has room for others. */
+Test(room, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
+{
+    pthread_t thread;
+    launch_on(ROOM);
+    wait_until_over(ROOM);
+    d->gpus[0].room.made = 2 * ROOM;
+    d->gpus[0].room.nodes = 0;
+    cr_assert_eq(pthread_create(&thread, NULL, begin_run, NULL), 0);
+    for (const uint64_t until = gm_now_ns() + GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
+        sched_yield();
+    cr_assert(atomic_load(&over));
+    pthread_join(thread, NULL);
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
+}
+
 /* --- what runs, though its client denies it ---------------------------------------------------------------------------- */
 
 static bool is_quiet_now(void)
