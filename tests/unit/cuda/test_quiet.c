@@ -166,6 +166,24 @@ Test(quiet, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini =
     fake_hold(runs_on->stream, false);
 }
 
+/* Nor is what the watch has not seen yet. */
+Test(quiet, what_has_just_begun_is_not_known_to_be_short, .init = begin, .fini = end)
+{
+    fake_hold(runs_on->stream, false);
+    for (uint64_t seq = 1; seq <= 500; seq++) {
+        pthread_mutex_lock(&d->lock);
+        short_ones->grace = 0;
+        pthread_mutex_unlock(&d->lock);
+        fake_hold(short_ones->stream, true);
+        fake_launch(short_ones, seq, 2);
+        cuda_flush(three);
+        cr_assert_not(cuda_is_quiet_for(d, 1, gm_now_ns()));
+        fake_hold(short_ones->stream, false);
+        while (!cuda_queue_is_over(short_ones))
+            sched_yield();
+    }
+}
+
 /* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */
 Test(quiet, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
 {
