@@ -168,30 +168,29 @@ void cuda_part_forget(struct dev_queue *q)
     q->part_of = 0;
 }
 
-/* To make a part may have to (quiet.h). Others are to see meanwhile what the client has running. */
-static void wait_to_make(struct dev_client *c, const struct cuda_place *whole, uint32_t number)
+/* To make a part may have to (quiet.h). Others are to see meanwhile what the client has running. False: it is about to be stopped, and none is made. */
+static bool wait_to_make(struct dev_client *c, const struct cuda_place *whole, uint32_t number)
 {
     unsigned count;
     pthread_mutex_lock(&c->places_lock);
     bool made = !number || find(c, whole, number, &count);
     pthread_mutex_unlock(&c->places_lock);
     if (made)
-        return;
+        return true;
     while (!gm_list_empty(&c->dirty))
         cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
-    (void)!cuda_quiet_wait_own_too(
-        c, CUDA_GPU_BIT(whole->gpu)); /* of one that is to be stopped nothing is seen any more */
+    return cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(whole->gpu));
 }
 
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
 {
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
-        wait_to_make(c, whole, q->wanted);
+        const bool may = wait_to_make(c, whole, q->wanted);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
-        q->part = obtain(c, whole, q->wanted);
+        q->part = may ? obtain(c, whole, q->wanted) : NULL;
         if (q->part)
             q->part->queues++;
         q->part_of = whole->number;
@@ -210,7 +209,8 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     struct cuda_place *whole = atomic_load_explicit(&c->seats[c->asked->index].place, memory_order_acquire);
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
-    wait_to_make(c, whole, how.of);
+    if (!wait_to_make(c, whole, how.of))
+        return (int)CUDA_ERROR_NOT_READY;
     cuda_enter(c->asked);
     pthread_mutex_lock(&c->places_lock);
     const struct cuda_place *p = obtain(c, whole, how.of);

@@ -137,6 +137,22 @@ Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end
     fake_hold(runs_on->stream, false);
 }
 
+/* Nor does it make what it waited for. */
+Test(quiet, whoever_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
+{
+    struct tp_part *part = &two->session->parts[1];
+    struct dev_queue *q;
+    atomic_store(&part->minimum, 8);
+    atomic_store(&part->wanted, 15);
+    atomic_store(&part->groups[0], 1);
+    atomic_store(&two->session->streams[2].part, 1);
+    atomic_store(&leaving, true);
+    cr_assert_eq(cuda_queue_create(two, 0, 2, 0, 0, &q), 0);
+    fake_launch(q, 1, 3);
+    cr_assert_eq(fake_greens(), 0);
+    fake_hold(runs_on->stream, false);
+}
+
 Test(quiet, what_is_nobodys_waits_until_then, .init = begin, .fini = end)
 {
     cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns(), gm_now_ns()));
