@@ -23,6 +23,9 @@
 /* .. or at last anyway; less than the server's patience. */
 #define STOP_MAX_NS (120 * GM_NS_PER_S)
 
+/* How often it is looked whether a client that waits for its share has gone elsewhere. */
+#define SHARE_AGAIN_NS (100 * GM_NS_PER_MS)
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 static void *pointer(uint64_t address)
@@ -154,23 +157,43 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     return GM_CUDA_SUCCESS;
 }
 
-/* A client in a second context gets its share when it comes back. */
+/* A client in a second context gets its share when it comes back. CUDA_ERROR_NOT_READY: as cuda_place_try(). */
+static CUresult try_share(struct dev_client *c, uint32_t device, uint64_t begun)
+{
+    CUresult r = CUDA_SUCCESS;
+    pthread_mutex_lock(&c->moves_lock);
+    struct cuda_gpu *g = cuda_home(c, device);
+    if (c->seats[device].streams_at && !g->is_second) {
+        cuda_enter(g);
+        r = cuda_place_try(c, g, c->multiprocessors[device], c->priority, begun);
+    }
+    pthread_mutex_unlock(&c->moves_lock);
+    return r;
+}
+
+/* It may have to wait, and the client may have to go elsewhere meanwhile. */
+static CUresult set_share(struct dev_client *c, uint32_t device)
+{
+    struct dev *d = c->dev;
+    const uint64_t begun = gm_now_ns();
+    CUresult r;
+    while ((r = try_share(c, device, begun)) == CUDA_ERROR_NOT_READY && !cuda_is_leaving(d, c))
+        (void)cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(&d->gpus[device]), begun, gm_now_ns() + SHARE_AGAIN_NS);
+    return r;
+}
+
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority)
 {
     pthread_mutex_lock(&c->moves_lock);
     memcpy(c->multiprocessors, multiprocessors, sizeof(c->multiprocessors));
     c->priority = priority;
+    pthread_mutex_unlock(&c->moves_lock);
     for (uint32_t i = 0; i < c->dev->count; i++) {
-        struct cuda_gpu *g = cuda_home(c, i);
-        if (!c->seats[i].streams_at || g->is_second)
-            continue;
-        cuda_enter(g);
-        CUresult r = cuda_place_set(c, g, multiprocessors[i], priority);
+        CUresult r = set_share(c, i);
         if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) /* it is going */
             gm_error(&topic, "a client keeps what it had instead of %u multiprocessors: error %d", multiprocessors[i],
                      (int)r);
     }
-    pthread_mutex_unlock(&c->moves_lock);
 }
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */

@@ -145,7 +145,8 @@ static CUresult join_groups(struct cuda_place *p)
     return cuda_place_make_green(p, chosen, count);
 }
 
-CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority,
+                        uint64_t begun)
 {
     struct cuda_seat *seat = &c->seats[g->index];
     const struct cuda_place *now = atomic_load_explicit(&seat->place, memory_order_relaxed);
@@ -154,6 +155,8 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
         multiprocessors = 0;
     if (now && now->gpu == g && now->multiprocessors == multiprocessors && now->low == (priority > 0))
         return CUDA_SUCCESS;
+    if (multiprocessors && !cuda_is_quiet_for(c->dev, CUDA_GPU_BIT(g), begun))
+        return CUDA_ERROR_NOT_READY;
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -163,7 +166,7 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     if (multiprocessors) {
         uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
         take_groups(p, GM_MAX(wanted, 1u));
-        r = cuda_quiet_wait(c, CUDA_GPU_BIT(g)) ? join_groups(p) : CUDA_ERROR_NOT_READY;
+        r = join_groups(p);
     }
     if (r != CUDA_SUCCESS) {
         give_groups(p);
@@ -177,6 +180,16 @@ CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     atomic_store_explicit(&seat->home, g, memory_order_release);
     pthread_mutex_unlock(&c->places_lock);
     return CUDA_SUCCESS;
+}
+
+CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
+{
+    const uint64_t begun = gm_now_ns();
+    CUresult r;
+    do
+        r = cuda_place_try(c, g, multiprocessors, priority, begun);
+    while (r == CUDA_ERROR_NOT_READY && cuda_quiet_wait_until(c->dev, c, CUDA_GPU_BIT(g), begun, UINT64_MAX));
+    return r;
 }
 
 /* Graphs name the green context; they go first. */

@@ -404,6 +404,9 @@ void cuda_places_open(struct cuda_gpu *g);
 void cuda_priorities_open(struct cuda_gpu *g);
 /* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
+/* The same for one who has waited since `begun`. CUDA_ERROR_NOT_READY: it has to wait on (quiet.h). */
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority,
+                        uint64_t begun);
 /* That place would be a green context. */
 static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
 {

@@ -242,6 +242,29 @@ Test(second, without_its_share, .init = begin, .fini = end)
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
 }
 
+static void *set_share(void *arg)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    cuda_client_set_share(two, 30, multiprocessors, 0);
+    return NULL;
+}
+
+/* Which is not there before the kernel has ended. */
+Test(second, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, set_share, NULL), 0);
+    looks(10);
+    pthread_t loading = loads();
+    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
+        sched_yield();
+    cr_assert(atomic_load(&over));
+    pthread_join(loading, NULL);
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    pthread_join(thread, NULL);
+    cr_assert_eq(fake_greens(), 0);
+}
+
 Test(second, whoever_begins_with_a_share_begins_there, .init = begin, .fini = end)
 {
     struct cuda_place *none = NULL;
