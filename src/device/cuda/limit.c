@@ -57,21 +57,38 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     return r;
 }
 
-/* The driver gives back local memory beyond the limit, which kernels may count on (room.h). */
+/* One thread at a time changes a limit of the stack, and knows what others want. It may wait with that for the GPU, as the others would. */
+static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void raise_local(struct cuda_gpu *g, uint32_t bytes)
+{
+    uint32_t now = atomic_load_explicit(&g->local, memory_order_relaxed);
+    while (now < bytes &&
+           !atomic_compare_exchange_weak_explicit(&g->local, &now, bytes, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+/* At least this. The driver gives back local memory beyond the limit, which kernels may count on (room.h). */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
+    CUresult r = CUDA_SUCCESS;
+    pthread_mutex_lock(&stacks_lock);
     uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
-    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local));
-    if (r != CUDA_SUCCESS)
-        return r;
-    atomic_store_explicit(&g->stack, value, memory_order_relaxed);
-    atomic_store_explicit(&g->local, (uint32_t)GM_MAX(value, local), memory_order_relaxed);
+    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) &&
+        (r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local))) == CUDA_SUCCESS) {
+        atomic_store_explicit(&g->stack, value, memory_order_relaxed);
+        raise_local(g, (uint32_t)value);
+    }
+    pthread_mutex_unlock(&stacks_lock);
     return r;
 }
 
 void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local)
 {
-    CUresult r = set(g, CU_LIMIT_STACK_SIZE, local);
+    pthread_mutex_lock(&stacks_lock);
+    size_t stack = atomic_load_explicit(&g->stack, memory_order_relaxed); /* somebody may have come meanwhile */
+    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(stack, local));
+    pthread_mutex_unlock(&stacks_lock);
     if (r != CUDA_SUCCESS)
         gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
 }

@@ -153,6 +153,8 @@ static struct {
     unsigned used, more;
 } rooms[2 * DEV_DEVICES];
 
+static size_t stacks[2 * DEV_DEVICES];
+
 static unsigned room_of(const struct cuda_gpu *g)
 {
     return g ? g->index + g->is_second * DEV_DEVICES : 0;
@@ -170,6 +172,25 @@ static void take_room(const struct cuda_gpu *g)
 static void give_room(const struct cuda_gpu *g)
 {
     rooms[room_of(g)].used--;
+}
+
+static CUresult set_limit(CUlimit limit, size_t value)
+{
+    wait_for_all();
+    if (limit == CU_LIMIT_STACK_SIZE)
+        stacks[room_of(entered)] = value;
+    return CUDA_SUCCESS;
+}
+
+static CUresult get_limit(size_t *value, CUlimit limit)
+{
+    *value = limit == CU_LIMIT_STACK_SIZE ? stacks[room_of(entered)] : 0;
+    return CUDA_SUCCESS;
+}
+
+size_t fake_stack(void)
+{
+    return stacks[room_of(entered)];
 }
 
 static CUresult make(CUstream *out, struct green *g, int priority)
@@ -639,6 +660,8 @@ struct dev *fake_devices(uint32_t count)
     d = (struct dev) { .api = { .cuStreamCreateWithPriority = stream_create,
                                 .cuGreenCtxStreamCreate = green_stream,
                                 .cuStreamDestroy_v2 = stream_destroy,
+                                .cuCtxSetLimit = set_limit,
+                                .cuCtxGetLimit = get_limit,
                                 .cuStreamQuery = query,
                                 .cuStreamSynchronize = synchronize,
                                 .cuEventCreate = event_create,

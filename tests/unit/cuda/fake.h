@@ -66,6 +66,8 @@ unsigned fake_graph_launches(void);
 void fake_refuse_graphs(bool refuse);
 /* Contexts have room for so many streams, at least 32, and for no graph. */
 void fake_room(struct dev *d, unsigned size);
+/* The limit of the stack, as it was set last in the context that is entered. */
+size_t fake_stack(void);
 /* GPUs have no second context. */
 void fake_refuse_seconds(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 #include "fake.h"
 
 TestSuite(room, .timeout = 20);
@@ -284,4 +285,44 @@ Test(room, nobody_is_doubted_for_being_busy, .init = begin, .fini = end)
     cr_assert(is_quiet_now(), "it has come past the mark");
     fake_hold(second->stream, false);
     wait_until_over(3);
+}
+
+/* --- stacks ----------------------------------------------------------------------------------------------------------- */
+
+static void raise_stack(struct dev_client *c, uint64_t value)
+{
+    uint8_t bytes[64];
+    struct wire_enc enc;
+    struct wire_dec dec;
+    wire_enc_init(&enc, bytes, sizeof(bytes));
+    wire_put_call_limit(&enc, &(struct wire_call_limit) { .limit = CU_LIMIT_STACK_SIZE, .value = value });
+    wire_dec_init(&dec, bytes, enc.size);
+    c->asked = &c->dev->gpus[0];
+    cuda_enter(c->asked);
+    cr_assert_eq(cuda_limit_raise(c, &dec, &enc), 0);
+}
+
+/* The limit is larger meanwhile, for the local memory of somebody's kernel. */
+Test(room, a_stack_stays_when_local_memory_goes)
+{
+    struct dev *device = fake_device();
+    struct cuda_gpu *g = &device->gpus[0];
+    struct dev_client *large = fake_client(device, FAKE_SMS, 0), *c = fake_client(device, FAKE_SMS, 0);
+    const uint32_t local = 100u << 10;
+    g->local = g->stack = 1u << 10;
+    g->local = large->local[0] = local;
+    raise_stack(c, 4u << 10);
+    cr_assert_eq(fake_stack(), local);
+    raise_stack(c, 8u << 10);
+    raise_stack(c, 2u << 10);
+    large->local[0] = 0;
+    cuda_room_shrink(device);
+    cr_assert_eq(fake_stack(), 8u << 10);
+    cr_assert_eq(g->local, 8u << 10);
+    raise_stack(c, 12u << 10);
+    cr_assert_eq(fake_stack(), 12u << 10);
+    cuda_limits_shrink(g, 8u << 10); /* that was before */
+    cr_assert_eq(fake_stack(), 12u << 10);
+    fake_client_end(large);
+    fake_client_end(c);
 }
