@@ -8,12 +8,13 @@
 #define NAP_MAX_NS (10 * GM_NS_PER_MS)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
 
-/* dev->lock held. It may take long; `least`: so long is not. What the watch has not seen yet may be older than whoever asks, by a pause of its. */
+/* dev->lock held. It may take long; `least`: so long is not. What the watch has not seen yet, and is not known to be short, may be older than whoever
+ * asks, by a pause of its. */
 static bool stands(const struct dev_queue *q, uint64_t now, uint64_t least)
 {
     const struct dev *d = q->gpu->dev;
     uint64_t patience = q->grace && !q->drains ? d->patience_ns + q->grace : d->unknown_ns;
-    uint64_t age = !q->since ? NAP_NS : now > q->since ? now - q->since : 0;
+    uint64_t age = q->since ? now - GM_MIN(q->since, now) : q->grace ? 0 : NAP_NS;
     return (q->seen < q->marked || q->drains) && age >= GM_MAX(patience, least);
 }
 

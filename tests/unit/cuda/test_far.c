@@ -283,7 +283,7 @@ Test(far, the_way_is_waited_for_without_the_memory)
     d->patience_ns = d->unknown_ns = 0;
     d->gpus[1].room.made = d->gpus[1].room.used = 32;
     pthread_mutex_unlock(&d->lock);
-    while (!cuda_is_held(d, 2, GM_NS_PER_MS))
+    while (!cuda_is_held(d, 2, 2 * GM_NS_PER_MS)) /* the watch has seen it */
         sched_yield();
     cr_assert_eq(pthread_create(&thread, NULL, copy_there, q), 0);
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
