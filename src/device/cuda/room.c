@@ -130,26 +130,54 @@ bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline)
     return has || cuda_room_may_grow(q, deadline);
 }
 
+/* dev->lock held. */
+static void add_graph(struct cuda_room *r, uint32_t nodes)
+{
+    r->used++;
+    r->nodes += nodes;
+    r->made = GM_MAX(r->made, r->used);
+    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
+}
+
+/* True if there was room for it. */
+static bool take_graph(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
+{
+    pthread_mutex_lock(&d->lock);
+    bool has = fits(r, nodes);
+    if (has || always)
+        add_graph(r, nodes);
+    pthread_mutex_unlock(&d->lock);
+    return has;
+}
+
+static void give_graph(struct dev *d, struct cuda_room *r, uint32_t nodes)
+{
+    pthread_mutex_lock(&d->lock);
+    r->used--;
+    r->nodes -= nodes;
+    pthread_mutex_unlock(&d->lock);
+}
+
 CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out)
 {
     struct dev *d = q->client->dev;
     struct cuda_room *r = &q->gpu->room;
-    if (!cuda_room_for_graph(q, nodes, 0))
+    bool has = take_graph(d, r, nodes, false); /* before others do */
+    if (!has && !cuda_room_may_grow(q, 0))
         return CUDA_ERROR_NOT_READY;
     cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
     CUresult result = d->api.cuGraphInstantiateWithFlags(&out->handle, graph, 0);
     cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
     if (result != CUDA_SUCCESS) {
         out->handle = NULL;
+        if (has)
+            give_graph(d, r, nodes);
         return result;
     }
+    if (!has)
+        (void)take_graph(d, r, nodes, true);
     out->room = r;
     out->nodes = nodes;
-    (void)take(d, r, true);
-    pthread_mutex_lock(&d->lock);
-    r->nodes += nodes;
-    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
-    pthread_mutex_unlock(&d->lock);
     return CUDA_SUCCESS;
 }
 
@@ -159,10 +187,7 @@ void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e)
         return;
     (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
     e->handle = NULL;
-    pthread_mutex_lock(&d->lock);
-    e->room->used--;
-    e->room->nodes -= e->nodes;
-    pthread_mutex_unlock(&d->lock);
+    give_graph(d, e->room, e->nodes);
 }
 
 /* --- kernels -------------------------------------------------------------------------------------------------------- */

@@ -192,6 +192,39 @@ Test(room, so_are_runs, .init = begin, .fini = end)
     (void)cuda_run_end(queues[0], &r);
 }
 
+static CUresult (*instantiate)(CUgraphExec *out, CUgraph g, unsigned long long flags);
+static unsigned instantiated, refusals;
+
+static CUresult instantiate_last(CUgraphExec *out, CUgraph g, unsigned long long flags)
+{
+    cr_assert_eq(d->gpus[0].room.used, ROOM, "others find no place");
+    instantiated++;
+    if (refusals == 0)
+        return instantiate(out, g, flags);
+    refusals--;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Or two would find the same last one; and it is given back. */
+Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
+{
+    instantiate = d->api.cuGraphInstantiateWithFlags;
+    d->api.cuGraphInstantiateWithFlags = instantiate_last;
+    fake_hold(runs_on->stream, false);
+    pthread_mutex_lock(&d->lock);
+    d->patience_ns = INT64_MAX; /* and nobody has to wait */
+    d->gpus[0].room.nodes = 0;
+    d->gpus[0].room.used = ROOM - 1;
+    pthread_mutex_unlock(&d->lock);
+    refusals = 2;
+    launch_rows(100);
+    wait_until_over(1);
+    cr_assert_eq(instantiated, 3);
+    cr_assert_gt(fake_graph_launches(), 0);
+    cr_assert_eq(d->gpus[0].room.used, ROOM);
+    cr_assert_eq(d->gpus[0].room.nodes, 16);
+}
+
 static void *begin_run(void *arg)
 {
     static const uint8_t records[] = { 1, 2, 3 };
