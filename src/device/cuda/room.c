@@ -207,14 +207,18 @@ static void need(_Atomic uint32_t *most, uint32_t bytes)
         ;
 }
 
+/* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays. */
 bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
-    if (local > atomic_load_explicit(&g->local, memory_order_relaxed) ||
-        (l->allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed)))
+    if (l->allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
         return false;
-    need(&c->local[g->index], local);
-    return true;
+    pthread_mutex_lock(&c->dev->lock);
+    bool has = local <= atomic_load_explicit(&g->local, memory_order_relaxed);
+    if (has)
+        need(&c->local[g->index], local);
+    pthread_mutex_unlock(&c->dev->lock);
+    return has;
 }
 
 void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
