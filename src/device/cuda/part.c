@@ -177,8 +177,7 @@ static bool wait_to_make(struct dev_client *c, const struct cuda_place *whole, u
     pthread_mutex_unlock(&c->places_lock);
     if (made)
         return true;
-    while (!gm_list_empty(&c->dirty))
-        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+    cuda_hand_over(c);
     return cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(whole->gpu));
 }
 

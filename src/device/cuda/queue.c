@@ -270,13 +270,18 @@ uint32_t cuda_backlog(struct dev_client *c)
     return GM_LIKELY(room) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
+void cuda_hand_over(struct dev_client *c)
+{
+    cuda_chains_hand_over(c);
+    while (!gm_list_empty(&c->dirty))
+        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+}
+
 void cuda_flush(struct dev_client *c)
 {
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
-    cuda_chains_hand_over(c);
-    while (!gm_list_empty(&c->dirty))
-        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
+    cuda_hand_over(c);
     if (GM_UNLIKELY(c->moving))
         gm_list_for_each (q, &c->queues, struct dev_queue, link)
             cuda_stream_settle(q);

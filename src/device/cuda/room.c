@@ -98,7 +98,10 @@ CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct 
                                CUstream *out)
 {
     CUresult r = cuda_room_stream(c, g, p, priority, false, out);
-    if (r != CUDA_ERROR_NOT_READY || !cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
+    if (r != CUDA_ERROR_NOT_READY)
+        return r;
+    cuda_hand_over(c);
+    if (!cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
         return r;
     return cuda_room_stream(c, g, p, priority, true, out);
 }

@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "device/cuda/array.h"
-#include "device/cuda/chain.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/quiet.h"
@@ -115,14 +114,6 @@ void cuda_second_return(struct dev_client *c)
 
 /* --- waiting -------------------------------------------------------------------------------------------------------------------- */
 
-/* Others are to see what of the client runs; and it cannot go before it has. */
-static void hand_over(struct dev_client *c)
-{
-    cuda_chains_hand_over(c);
-    while (!gm_list_empty(&c->dirty))
-        cuda_queue_mark(gm_list_entry(c->dirty.next, struct dev_queue, dirty));
-}
-
 /* Until when to wait. What has been there for long already is not waited for. */
 static uint64_t patience(struct dev *d, const struct cuda_gpu *g, uint64_t begun)
 {
@@ -135,7 +126,7 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     const uint64_t begun = gm_now_ns();
     struct cuda_gpu *g = cuda_home(c, device);
     uint64_t until = patience(d, g, begun);
-    hand_over(c);
+    cuda_hand_over(c); /* it cannot go before */
     while (!cuda_quiet_wait_for_own(c, CUDA_GPU_BIT(g), until) ||
            !cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
         if (cuda_is_leaving(d, c))

@@ -526,6 +526,8 @@ int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
 int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
+/* What is in rows, and marks: before the client's thread waits for anything. Its program hears of what is done, and others see what runs. */
+void cuda_hand_over(struct dev_client *c);
 void cuda_flush(struct dev_client *c);
 /* At least CUDA_DEPTH while the driver has too much of the client. The client's thread. */
 uint32_t cuda_backlog(struct dev_client *c);

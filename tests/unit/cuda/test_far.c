@@ -272,7 +272,7 @@ Test(far, the_way_is_waited_for_without_the_memory)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d), *other = fake_client(d, FAKE_SMS, 0);
-    struct dev_queue *q = queue(c, 0, 1), *runs_on = queue(other, 1, 1);
+    struct dev_queue *q = queue(c, 0, 1), *runs_on = queue(other, 1, 1), *before = queue(c, 0, 2);
     const struct fake_copy *copies;
     pthread_t thread;
     fake_launch(runs_on, 1, 1);
@@ -285,11 +285,13 @@ Test(far, the_way_is_waited_for_without_the_memory)
     pthread_mutex_unlock(&d->lock);
     while (!cuda_is_held(d, 2, 2 * GM_NS_PER_MS)) /* the watch has seen it */
         sched_yield();
+    fake_launch_one_of_many(before, 1, 3);
     cr_assert_eq(pthread_create(&thread, NULL, copy_there, q), 0);
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
         cr_assert_not(atomic_load(&over));
     cr_assert_eq(pthread_mutex_trylock(&c->memory_lock), 0);
     pthread_mutex_unlock(&c->memory_lock);
+    cr_assert_eq(atomic_load(&before->slot->completed.value), 1, "what came before goes on");
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
     cr_assert_eq(fake_copies(&copies), 1);
