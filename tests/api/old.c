@@ -327,6 +327,8 @@ static void events(void)
 static void stacks(void)
 {
     CUcontext c, popped, before;
+    if (tap_genuine())
+        tap_skip("the genuine library, 580.159, makes no such contexts: it says that there is no memory");
     OK(cuCtxGetCurrent(&before));
     OK(cuCtxCreate(&c, CU_CTX_SCHED_AUTO, 0));
     OK(cuCtxPopCurrent(&popped));

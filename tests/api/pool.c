@@ -223,6 +223,8 @@ static void bounded(void)
     CUmemPoolProps props = plain;
     CUmemoryPool pool;
     CUdeviceptr p, q;
+    if (tap_genuine())
+        tap_skip("the genuine library, 580.159, divides by zero now and then");
     props.maxSize = 64 * MIB;
     OK(cuMemPoolCreate(&pool, &props));
     OK(cuMemAllocFromPoolAsync(&p, 32 * MIB, pool, NULL));
