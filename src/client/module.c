@@ -12,6 +12,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "client/memory.h"
+#include "fatbin/cubin.h"
+#include "fatbin/fatbin.h"
 #include "transport/memfd.h"
 
 #define INFO_MAX (64u << 20)
@@ -434,11 +436,25 @@ int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_
     return m ? finish_load(m, load_fd(m, fd, size, kind, NULL), out) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* What a library has for other GPUs only is not found before something of it is wanted; a module is loaded as a whole. */
+static bool is_for_others(const struct rt_image *image)
+{
+    if (!rt_session || !rt_session->memory_apart)
+        return false;
+    return (image->kind == WIRE_IMAGE_KIND_FATBIN && !fb_serves(image->data, image->size, rt_image_capability())) ||
+           (image->kind == WIRE_IMAGE_KIND_CUBIN && !fb_cubin_serves(image->data, rt_image_capability()));
+}
+
 int rt_module_load(struct rt_context *c, const void *data, struct rt_jit_log *log, struct rt_module **out)
 {
     struct rt_image image;
     give_logs(log, "", false);
     int r = rt_image_look(data, &image);
+    if (r == CUDA_SUCCESS && c && is_for_others(&image)) {
+        snprintf(image.why, sizeof(image.why), "code for other GPUs only");
+        rt_image_drop(&image);
+        r = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
     if (r) {
         give_logs(log, image.why, true);
         gm_info(&topic, "no image to load (error %d): %s", r, image.why);

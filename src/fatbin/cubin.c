@@ -106,6 +106,13 @@ static const char *string_at(const struct fb_cubin *c, const Elf64_Shdr *strings
     return at < strings->sh_size ? (const char *)c->data + strings->sh_offset + at : "";
 }
 
+bool fb_cubin_serves(const void *data, uint32_t sm)
+{
+    Elf64_Ehdr e;
+    memcpy(&e, data, sizeof(e));
+    return (e.e_flags & 0xff) / 10 == sm / 10 || (e.e_flags >> 8 & 0xff) / 10 == sm / 10;
+}
+
 int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
 {
     Elf64_Ehdr e;

@@ -11,6 +11,10 @@
 
 #include "base/attr.h"
 
+/* False if an ELF file that fits (fb_elf_fits) is machine code of GPUs with another major number than `sm` has (90 ..). Toolkits before 13 wrote
+ * the architecture elsewhere: either place will do. */
+bool fb_cubin_serves(const void *data, uint32_t sm);
+
 struct fb_cubin {
     const uint8_t *data;
     size_t size;

@@ -153,6 +153,17 @@ static bool is_useful(const struct fb_entry *e, uint32_t sm)
     return e->kind == FB_KIND_CUBIN ? runs_cubin(e, sm) : e->kind == FB_KIND_PTX ? compiles_ptx(e, sm) : true;
 }
 
+bool fb_serves(const void *data, size_t size, uint32_t sm)
+{
+    struct fb_reader r;
+    struct fb_entry e;
+    int more = fb_open(&r, data, size);
+    while (more >= 0 && (more = fb_next(&r, &e)) > 0)
+        if (is_useful(&e, sm))
+            return true;
+    return more < 0;
+}
+
 int fb_slim(const void *data, size_t size, uint32_t sm, void **out, size_t *out_size)
 {
     struct fb_reader r;

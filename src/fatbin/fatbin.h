@@ -84,6 +84,9 @@ enum fb_wanted {
  * the newest architecture not above. `wanted`: bits of enum fb_wanted. 1 and *e, 0 if there is none, -EBADMSG. */
 GM_MUST_CHECK int fb_pick(const void *data, size_t size, uint32_t sm, unsigned wanted, struct fb_entry *e);
 
+/* False if a GPU of architecture `sm` can use nothing of it. What cannot be read, or is of an unknown kind, may be of use. */
+bool fb_serves(const void *data, size_t size, uint32_t sm);
+
 /* A copy without those images that a GPU of architecture `sm` cannot use: a fat binary may be made for ten. 1 and the copy, which the
  * caller frees; 0 if there is nothing to leave out, or nothing would be left; -EBADMSG, -ENOMEM. */
 GM_MUST_CHECK int fb_slim(const void *data, size_t size, uint32_t sm, void **out, size_t *out_size);

@@ -161,6 +161,24 @@ Test(fatbin, slimmed)
     cr_assert_eq(fb_slim(f.data, f.size - 1, 90, &slim, &size), -EBADMSG);
 }
 
+Test(fatbin, for_which_gpus)
+{
+    struct file none = file_read("none.fatbin"), machine = file_read("machine.fatbin");
+    struct file old = file_read("machine-75.fatbin"), cubin = file_read("plain.cubin");
+    cr_assert(fb_serves(none.data, none.size, 120), "its text");
+    cr_assert(fb_serves(machine.data, machine.size, 90));
+    cr_assert_not(fb_serves(machine.data, machine.size, 100));
+    cr_assert(fb_serves(old.data, old.size, 75));
+    cr_assert_not(fb_serves(old.data, old.size, 90));
+    cr_assert(fb_serves(machine.data, machine.size / 2, 100), "which cannot be read");
+    cr_assert(fb_cubin_serves(cubin.data, 90));
+    cr_assert_not(fb_cubin_serves(cubin.data, 75));
+    free(none.data);
+    free(machine.data);
+    free(old.data);
+    free(cubin.data);
+}
+
 Test(fatbin, cut_at_every_length)
 {
     for (size_t i = 0; i < GM_ARRAY_LEN(names); i++) {
