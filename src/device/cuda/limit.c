@@ -1,8 +1,9 @@
 /*
  * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
  * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
- * them, whoever's it is, and the driver says so. So both are large from the beginning: they are everybody's. The heap takes no memory until
- * there is such a kernel; the buffer's is made with the context (device.c). What they take of the device's memory is nobody's charge, hence the
+ * them, whoever's it is, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
+ * there is such a kernel. The buffer is made with the context (device.c), as large as the driver has it: more than that at once a program does not take
+ * (transport/session.h). What they take of the device's memory is nobody's charge, hence the
  * bounds. And how much of that memory is left.
  */
 #include "base/log.h"
@@ -32,15 +33,12 @@ int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_en
 }
 
 #define HEAP_BYTES (256u << 20)
-#define FIFO_BYTES (16u << 20)
 
 void cuda_limits_open(struct cuda_gpu *g)
 {
     const struct cuda_driver *api = &g->dev->api;
     size_t stack = 0;
     CUresult r = api->cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
-    if (r == CUDA_SUCCESS)
-        r = api->cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, FIFO_BYTES);
     if (r == CUDA_SUCCESS)
         r = api->cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
     if (r != CUDA_SUCCESS)
