@@ -242,6 +242,17 @@ static uint32_t local_wanted(const struct cuda_gpu *g)
     return wanted;
 }
 
+void cuda_room_unsure(struct dev_client *c, struct cuda_gpu *g)
+{
+    pthread_mutex_lock(&c->dev->lock);
+    atomic_store_explicit(&c->local[g->index], 0, memory_order_relaxed);
+    uint32_t wanted = local_wanted(g);
+    if (wanted < atomic_load_explicit(&g->local, memory_order_relaxed))
+        atomic_store_explicit(&g->local, wanted, memory_order_relaxed);
+    atomic_store_explicit(&g->heap, false, memory_order_relaxed);
+    pthread_mutex_unlock(&c->dev->lock);
+}
+
 /* With a smaller limit of the stack the driver gives back what it has for larger ones. */
 static void shrink(struct cuda_gpu *g)
 {

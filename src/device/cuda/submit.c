@@ -7,6 +7,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
 {
@@ -83,7 +84,8 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
                      ? launch_with_attributes(q, l, bytes, extra)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared_bytes, cuda_into(q), NULL, extra);
-    (void)cuda_outcome(q, r, "the device refused a launch");
+    if (!cuda_outcome(q, r, "the device refused a launch"))
+        cuda_room_unsure(q->client, q->gpu);
 }
 
 static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice, uint64_t *out)

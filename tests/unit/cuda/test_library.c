@@ -511,6 +511,22 @@ Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
     cr_assert_eq(gpu->local, 4 << 10);
 }
 
+/* As it claimed; what others have there is. */
+Test(library, whoever_fails_to_get_local_memory_leaves_no_claim, .init = begin)
+{
+    struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {
+        gm_list_init(&clients[i].queues);
+        gm_list_append(&d.clients, &clients[i].link);
+    }
+    launch_with(&clients[1], l, 4 << 10);
+    launch_with(&clients[0], l, 512 << 10);
+    cuda_room_unsure(&clients[0], gpu);
+    cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+    local = 4 << 10;
+    cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
+}
+
 /* Completions come one for many operations. */
 Test(library, what_gets_on_is_quiet)
 {
