@@ -8,6 +8,7 @@
  */
 #include "base/log.h"
 #include "device/cuda/quiet.h"
+#include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
@@ -58,14 +59,6 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
 /* One thread at a time changes a limit of the stack, and knows what others want. It may wait with that for the GPU, as the others would. */
 static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void raise_local(struct cuda_gpu *g, uint32_t bytes)
-{
-    uint32_t now = atomic_load_explicit(&g->local, memory_order_relaxed);
-    while (now < bytes &&
-           !atomic_compare_exchange_weak_explicit(&g->local, &now, bytes, memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
 /* At least this. The driver gives back local memory beyond the limit, which kernels may count on (room.h). */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
@@ -75,7 +68,7 @@ static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
     if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) &&
         (r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local))) == CUDA_SUCCESS) {
         atomic_store_explicit(&g->stack, value, memory_order_relaxed);
-        raise_local(g, (uint32_t)value);
+        cuda_room_local(g, (uint32_t)value);
     }
     pthread_mutex_unlock(&stacks_lock);
     return r;

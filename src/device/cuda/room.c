@@ -210,6 +210,11 @@ static void need(_Atomic uint32_t *most, uint32_t bytes)
         ;
 }
 
+void cuda_room_local(struct cuda_gpu *g, uint32_t bytes)
+{
+    need(&g->local, bytes);
+}
+
 /* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays. */
 bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
@@ -228,7 +233,7 @@ void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cud
 {
     const uint32_t local = local_of(c->dev, f);
     need(&c->local[g->index], local);
-    need(&g->local, local);
+    cuda_room_local(g, local);
     if (l->allocates)
         atomic_store_explicit(&g->heap, true, memory_order_relaxed);
 }

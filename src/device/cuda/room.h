@@ -41,6 +41,8 @@ struct cuda_library;
 bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f);
 /* It is about to be launched, by somebody who has waited. The same. */
 void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f);
+/* There is, or is about to be, at least so much local memory for each thread. Any thread. */
+void cuda_room_local(struct cuda_gpu *g, uint32_t bytes);
 /* A launch of the client's has failed: what it was to make room for may not be there. The same. */
 void cuda_room_unsure(struct dev_client *c, struct cuda_gpu *g);
 /* A client is gone that may have had much local memory; the GPUs are quiet. An order's thread. */
