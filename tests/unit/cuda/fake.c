@@ -898,6 +898,15 @@ unsigned fake_happened(const uint32_t **out)
     return count;
 }
 
+void fake_expect(uint32_t number, unsigned times)
+{
+    const uint32_t *numbers;
+    unsigned count = fake_happened(&numbers), found = 0;
+    for (unsigned i = 0; i < count; i++)
+        found += numbers[i] == number;
+    cr_assert_eq(found, times);
+}
+
 void fake_when_asked(void (*f)(CUstream s))
 {
     asked = f;

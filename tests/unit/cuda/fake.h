@@ -74,6 +74,8 @@ void fake_refuse_seconds(bool refuse);
 const char *fake_printed(void);
 /* The numbers of kernels and copies that have happened since the last call, in order. */
 unsigned fake_happened(const uint32_t **out);
+/* Those with this number have happened so often since the last call of either. */
+void fake_expect(uint32_t number, unsigned times);
 /* Called whenever the driver is asked whether a stream is done. */
 void fake_when_asked(void (*f)(CUstream s));
 /* Nothing stands still any more. */

@@ -82,19 +82,10 @@ static void wait_until_over(unsigned count)
             sched_yield();
 }
 
-static void expect(uint32_t number, unsigned times)
-{
-    const uint32_t *numbers;
-    unsigned count = fake_happened(&numbers), found = 0;
-    for (unsigned i = 0; i < count; i++)
-        found += numbers[i] == number;
-    cr_assert_eq(found, times);
-}
-
 Test(room, streams_are_made_beside_a_kernel, .init = begin, .fini = end)
 {
     launch_on(ROOM - 1);
-    expect(2, ROOM - 1);
+    fake_expect(2, ROOM - 1);
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
 }
 
@@ -106,7 +97,7 @@ Test(room, what_is_destroyed_leaves_its_place, .init = begin, .fini = end)
         for (unsigned n = 0; n < ROOM - 1; n++)
             cuda_stream_give_up(queues[n]);
     }
-    expect(2, 5 * (ROOM - 1));
+    fake_expect(2, 5 * (ROOM - 1));
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
 }
 
@@ -126,10 +117,10 @@ Test(room, whoever_wants_more_waits, .init = begin, .fini = end)
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until;)
         sched_yield();
     cr_assert_not(atomic_load(&over));
-    expect(2, ROOM - 1);
+    fake_expect(2, ROOM - 1);
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
-    expect(2, QUEUES - ROOM + 1);
+    fake_expect(2, QUEUES - ROOM + 1);
     fake_refuse_seconds(false);
 }
 
@@ -138,7 +129,7 @@ Test(room, or_goes_elsewhere, .init = begin, .fini = end)
     launch_on(ROOM - 1);
     wait_until_over(ROOM - 1);
     launch(ROOM);
-    expect(2, ROOM);
+    fake_expect(2, ROOM);
     cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
 }
 
@@ -150,7 +141,7 @@ static void begin_with_a_share(void)
 Test(room, a_green_context_has_its_own, .init = begin_with_a_share, .fini = end)
 {
     launch_on(ROOM);
-    expect(2, ROOM);
+    fake_expect(2, ROOM);
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
     wait_until_over(ROOM);
     launch(ROOM);
@@ -167,7 +158,7 @@ Test(room, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
 {
     launch_rows(20);
     wait_until_over(1);
-    expect(3, 16 * 20);
+    fake_expect(3, 16 * 20);
     cr_assert_eq(fake_graph_launches(), 0);
     fake_hold(runs_on->stream, false);
     while (!cuda_is_quiet(d, 1))
@@ -175,7 +166,7 @@ Test(room, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
     launch_rows(20);
     cr_assert_gt(fake_graph_launches(), 0);
     wait_until_over(1);
-    expect(3, 16 * 20);
+    fake_expect(3, 16 * 20);
 }
 
 Test(room, so_are_runs, .init = begin, .fini = end)

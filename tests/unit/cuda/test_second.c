@@ -66,27 +66,18 @@ static void launch_unknown(struct dev_queue *q)
     fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = 3, .unknown = true });
 }
 
-static void expect(uint32_t number, unsigned times)
-{
-    const uint32_t *numbers;
-    unsigned count = fake_happened(&numbers), found = 0;
-    for (unsigned i = 0; i < count; i++)
-        found += numbers[i] == number;
-    cr_assert_eq(found, times);
-}
-
 Test(second, a_client_goes_there_to_load, .init = begin, .fini = end)
 {
     struct dev_queue *other = queue(two, 2);
     launch_unknown(own);
-    expect(3, 1);
+    fake_expect(3, 1);
     cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
     cr_assert_eq(own->gpu, &d->seconds[0]);
     cr_assert_eq(other->gpu, &d->seconds[0]);
     cr_assert_eq(cuda_home(one, 0), &d->gpus[0], "whoever need not load stays");
     fake_launch(own, ++seq, 4); /* known in the primary context */
     wait_until_over(two, own);
-    expect(4, 1);
+    fake_expect(4, 1);
 }
 
 Test(second, and_what_it_begins_there_is_there, .init = begin, .fini = end)
@@ -99,7 +90,7 @@ Test(second, and_what_it_begins_there_is_there, .init = begin, .fini = end)
     fake_launch(own, ++seq, 6);
     wait_until_over(two, own);
     wait_until_over(two, new);
-    expect(5, 1);
+    fake_expect(5, 1);
 }
 
 Test(second, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
@@ -108,7 +99,7 @@ Test(second, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
     for (unsigned i = 0; i < 16 * 20; i++)
         fake_launch_one_of_many(own, ++seq, 7);
     wait_until_over(two, own);
-    expect(7, 16 * 20);
+    fake_expect(7, 16 * 20);
     cr_assert_gt(fake_graph_launches(), 0);
 }
 
@@ -123,7 +114,7 @@ Test(second, what_was_held_back_is_found_there, .init = begin, .fini = end)
     cuda_gate_moved(own);
     wait_until_over(two, own);
     cr_assert_eq(own->gpu, &d->seconds[0]);
-    expect(4, 1);
+    fake_expect(4, 1);
 }
 
 static void *load(void *arg)
@@ -169,7 +160,7 @@ static void stays(void)
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
     cr_assert_eq(own->gpu, &d->gpus[0]);
-    expect(3, 1);
+    fake_expect(3, 1);
 }
 
 Test(second, not_where_there_is_none, .init = begin, .fini = end)
@@ -288,7 +279,7 @@ Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = en
     looks(5);
     atomic_store(&leaving, true);
     pthread_join(thread, NULL);
-    expect(3, 0);
+    fake_expect(3, 0);
 }
 
 Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
@@ -306,7 +297,7 @@ Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
     launch_unknown(own);
     wait_until_over(two, own);
     cr_assert_eq(own->gpu, &d->gpus[0]);
-    expect(3, 2);
+    fake_expect(3, 2);
 }
 
 Test(second, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .fini = end)
