@@ -186,6 +186,7 @@ multiprocessors() {
 shares() {
     echo "== shares: numbers of multiprocessors, and which ones"
     local pct both p share=$build/tests/api/api-share
+    restart_daemon # with one server: other users had theirs
     for pct in 100 50 33 10 1; do
         gmux "share of $pct %" env CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$pct "$share"
         notes
@@ -207,7 +208,7 @@ shares() {
     gmux "a share changed while the program runs" \
         env SHARE_CHANGE="$control set_active_thread_percentage \$($control get_server_list) 25" "$share"
     notes
-    "$control" set_active_thread_percentage "$("$control" get_server_list)" 100 >"$DIR/out"
+    restart_daemon
     for p in 0 1; do
         gmux "client priority $p" env CUDA_MPS_CLIENT_PRIORITY=$p "$build/tests/api/api-stream"
     done

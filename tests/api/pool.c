@@ -176,6 +176,8 @@ static void destroyed_with_memory(void)
     CUmemoryPool pool, of;
     CUdeviceptr p, q;
     uint32_t word = 0;
+    if (tap_genuine())
+        tap_skip("the genuine library, 580.159, comes to grief of it in one of the next cases");
     OK(cuMemPoolCreate(&pool, &plain));
     OK(cuMemAllocFromPoolAsync(&p, 5000, pool, NULL));
     OK(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
@@ -184,8 +186,7 @@ static void destroyed_with_memory(void)
     OK(cuMemsetD32(p, 77, 1000));
     OK(cuMemcpyDtoH(&word, p + 3996, 4));
     EQ(word, 77);
-    if (!tap_genuine()) /* which follows the handle, and comes to grief in one of the next cases */
-        TRUE(cuMemAllocFromPoolAsync(&q, 16, pool, NULL) != CUDA_SUCCESS);
+    TRUE(cuMemAllocFromPoolAsync(&q, 16, pool, NULL) != CUDA_SUCCESS);
     OK(cuMemFreeAsync(p, NULL));
     OK(cuStreamSynchronize(NULL));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SMS_MAX 1024
 
@@ -102,9 +103,10 @@ static void kernels_stay_there(void)
     EQ(fill_device(f, p, streams, granted(), 1), granted());
     EQ(fill_device(f, p, streams, granted(), 400), granted());
     change(f, p, streams);
-    if (getenv("SHARE_HOLD")) /* stays until its input ends */
-        while (getchar() != EOF)
-            ;
+    if (getenv("SHARE_HOLD")) { /* stays until a line comes */
+        alarm(0);
+        (void)getchar();
+    }
     OK(cuMemFree(p));
     OK(cuModuleUnload(m));
 }
