@@ -2,8 +2,9 @@
  * A client in the executor, and the thread that reads its ring.
  *
  * The thread takes records in batches and looks around between them: order to stop, gates, the device's backlog. With
- * nothing to do it spins for a moment if the machine has a processor to spare, then sleeps on the ring's bell. Asleep
- * it costs nothing; the slice only bounds the damage of a client that plays with the shared flags, which harms itself.
+ * nothing to do it spins for a moment if the machine has a processor to spare, then sleeps on the ring's bell, at first
+ * with the poller standing in for it. Asleep it costs nothing; the slice only bounds the damage of a client that plays
+ * with the shared flags, which harms itself.
  */
 #include "executor/executor.h"
 
@@ -65,7 +66,10 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
         if (came)
             return;
     }
-    tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
+    if (was_active)
+        exe_poller_sleep(c, bell, IDLE_SLICE_MS);
+    else
+        tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
 }
 
 /* Takes up to a batch of records; fewer where a run of many operations has filled the device. How many, or -1 when the client
@@ -77,7 +81,9 @@ static int take_batch(struct exe_client *c, struct wire_record *record, size_t c
         int result = tp_ring_peek(&c->ring, record, capacity);
         if (result == 0)
             return (int)n;
-        result = result < 0 ? GM_CUDA_INVALID_VALUE : exe_record_take(c, record, &why);
+        result = result < 0
+                     ? GM_CUDA_INVALID_VALUE
+                     : exe_record_take(c, record, record->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring), &why);
         if (result != 0) {
             exe_client_fail(c, result, 0, why);
             return -1;

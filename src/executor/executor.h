@@ -14,6 +14,7 @@
 
 #include "base/list.h"
 #include "device/device.h"
+#include "executor/poller.h"
 #include "transport/sock.h"
 
 #define EXE_STREAMS_PER_CHUNK 64u
@@ -72,8 +73,9 @@ struct exe_client {
     uint32_t retired; /* streams with `retired` set */
     bool any_taken;
     uint32_t spin_misses;
-    uint64_t calls; /* answered */
-    uint8_t *reply; /* where an answer is made; allocated with the first call */
+    struct exe_turn turn; /* poller.h */
+    uint64_t calls;       /* answered */
+    uint8_t *reply;       /* where an answer is made; allocated with the first call */
 
     /* A question is with the device, which may take long, as a driver that compiles does: nobody waits for that with a lock held,
      * and no module goes meanwhile. The client's thread sets it, under modules_lock. */
@@ -109,6 +111,7 @@ struct exe_engine {
     struct gm_list clients;
     unsigned spin_limit; /* threads that may spin at the same time */
     _Atomic unsigned spinning;
+    struct exe_poller *poller; /* NULL: there is none; constant */
 };
 
 /* --- engine.c: the server's messages ------------------------------------------------------------------------ */
@@ -163,8 +166,10 @@ struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
 
 /* --- record.c: from a record to the device; the client's thread only ------------------------------------------- */
 
-/* Checks and hands over one record. 0, or a CUresult: the client failed, with a reason in `why`. */
-int exe_record_take(struct exe_client *c, const struct wire_record *r, const char **why);
+/* Checks and hands over one record; `more` is behind it. 0, or a CUresult: the client failed, with a reason in `why`. */
+int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why);
+/* Nothing would be waited for. Any record, also one that breaks a rule. */
+bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r);
 /* Tells the device about gates that the client opened. */
 void exe_record_open_gates(struct exe_client *c);
 /* Gives up queues of retired streams; only while the device holds no work of the client. */

@@ -19,6 +19,8 @@
 #include "base/result.h"
 #include "executor/executor.h"
 
+#define POLLER_CPUS 4u /* with fewer it would take one from the programs */
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("executor");
 
 static int usage(void)
@@ -63,6 +65,8 @@ static int serve(struct exe_engine *e, const char *device)
     e->info = e->ops->info(e->dev, 0);
     unsigned cpus = processors();
     e->spin_limit = e->info->runs_elsewhere ? cpus : cpus / 2; /* it gives way, where nothing else computes here */
+    if (e->ops->is_prompt && e->info->runs_elsewhere && cpus >= POLLER_CPUS)
+        e->poller = exe_poller_start(&e->spinning, EXE_KEEP_NS, EXE_STUCK_MS);
     int status = exe_engine_run(e);
     /* No orderly teardown: the device's threads may be in anybody's code, and the kernel frees faster. */
     _exit(status);

@@ -1,5 +1,7 @@
 /*
- * The sleep/wake handshake of src/transport/ring.c between one producer and one consumer, both ways: records and room.
+ * The sleep/wake handshake of src/transport/ring.c between one producer and one consumer, both ways: records and room; and of
+ * src/executor/poller.c, which stands in for a consumer that sleeps unannounced, takes records or wakes it, and announces the sleep
+ * in its stead when it looks no more.
  *
  * Each processor's stores go through a store buffer of one entry, flushed at any later time or by a fence, as on x86;
  * a load of its own variable by a side is never needed here. With the fences the model has no lost wake-up; compiled
@@ -24,6 +26,11 @@ bit c_full = 0; bit c_which; byte c_value;
 /* Futex queues. */
 bit consumer_waits = 0;
 bit producer_waits = 0;
+
+/* The consumer's side: its thread, or the poller while `polled` and `at` are set. */
+byte taken = 0;
+bit polled = 0;
+bit at = 0;
 
 #define P_TAIL 0
 #define P_SLEEPS 1
@@ -119,38 +126,78 @@ active proctype producer() {
     p_flush()
 }
 
+inline take() {
+    taken++;
+    c_store(C_HEAD, taken);
+    C_FENCE;
+    /* wakes when half of the ring is free; what it knows to be in it is tail - taken */
+    if
+    :: producer_sleeps && tail - taken <= SIZE / 2 -> c_flush(); producer_waits = 0
+    :: else
+    fi
+}
+
+inline sleep_on_bell() {
+    if
+    :: atomic { bell == seen_bell -> consumer_waits = 1 };
+       !consumer_waits
+    :: bell != seen_bell
+    fi
+}
+
 active proctype consumer() {
-    byte mine = 0;
     byte seen_bell;
     do
-    :: mine < RECORDS ->
+    :: taken < RECORDS ->
         seen_bell = bell;
         if
-        :: tail != mine ->
-            mine++;
-            c_store(C_HEAD, mine);
-            C_FENCE;
-            /* wakes when half of the ring is free; what it knows to be in it is tail - mine */
-            if
-            :: producer_sleeps && tail - mine <= SIZE / 2 -> c_flush(); producer_waits = 0
-            :: else
-            fi
+        :: tail != taken -> take()
         :: else ->
-            c_store(C_SLEEPS, 1);
-            C_FENCE;
             if
-            :: tail == mine ->
-                c_flush();
+            :: true -> /* announced */
+                c_store(C_SLEEPS, 1);
+                C_FENCE;
                 if
-                :: atomic { bell == seen_bell -> consumer_waits = 1 };
-                   !consumer_waits
-                :: bell != seen_bell
-                fi
-            :: else
-            fi;
-            c_store(C_SLEEPS, 0)
+                :: tail == taken -> c_flush(); sleep_on_bell()
+                :: else
+                fi;
+                c_store(C_SLEEPS, 0)
+            :: true -> /* the poller stands in */
+                c_flush();
+                polled = 1;
+                sleep_on_bell();
+                polled = 0;
+                !at
+            fi
         fi
     :: else -> break
     od;
-    assert(mine == RECORDS)
+    assert(taken == RECORDS)
+}
+
+inline wake_its_thread() { c_flush(); polled = 0; bell++; consumer_waits = 0 }
+
+active proctype poller() {
+end: do
+    :: polled ->
+        at = 1;
+        if
+        :: polled ->
+            if
+            :: taken == RECORDS -> wake_its_thread() /* as when the client is stopped */
+            :: taken < RECORDS && tail != taken -> take()
+            :: taken < RECORDS && tail != taken -> wake_its_thread() /* not prompt */
+            :: taken < RECORDS && tail == taken -> /* silent for long */
+                c_store(C_SLEEPS, 1);
+                C_FENCE;
+                if
+                :: tail == taken -> c_flush(); polled = 0
+                :: else -> c_store(C_SLEEPS, 0)
+                fi
+            fi
+        :: else
+        fi;
+        c_flush();
+        at = 0
+    od
 }

@@ -78,6 +78,13 @@ static CUdeviceptr proof_at(struct dev_queue *q)
     return words ? words + (TP_STREAMS + q->number) * sizeof(uint64_t) : 0;
 }
 
+bool cuda_proof_is_prompt(const struct dev_queue *q)
+{
+    const struct dev_client *c = q->client;
+    return GM_LIKELY(c->words_wanted) || ((q->calls - q->asked) * c->owing_count < PROOF_EVERY / 2 &&
+                                          !atomic_load_explicit(&q->doubted, memory_order_relaxed));
+}
+
 CUdeviceptr cuda_proof(struct dev_queue *q)
 {
     const struct dev_client *c = q->client;

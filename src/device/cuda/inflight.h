@@ -56,6 +56,9 @@ static inline bool cuda_has_room(struct dev_client *c)
 /* The queue is about to be marked: where the GPU is to write q->calls before, in the same call. 0: not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
+/* The next mark makes nothing that is not there yet. */
+bool cuda_proof_is_prompt(const struct dev_queue *q);
+
 /* The queue was doubted (quiet.h), and the mark that told is passed. Any thread that holds dev->lock. */
 bool cuda_calls_are_proven(const struct dev_queue *q);
 

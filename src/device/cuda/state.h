@@ -91,7 +91,7 @@ struct cuda_gpu {
     int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
     CUstream print_stream; /* output.h: always empty */
     struct cuda_room room;
-    uint32_t waits;         /* dev->lock: calls that may wait for what runs (quiet.h) */
+    _Atomic uint32_t waits; /* calls that may wait for what runs (quiet.h); changes under dev->lock */
     uint64_t stood;         /* dev->lock: when an operation was last seen that took long */
     _Atomic size_t stack;   /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
     _Atomic uint32_t local; /* room.h: local memory of each thread that there is .. */
@@ -526,6 +526,7 @@ int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
 int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
+bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
 /* What is in rows, and marks: before the client's thread waits for anything. Its program hears of what is done, and others see what runs. */
 void cuda_hand_over(struct dev_client *c);
 void cuda_flush(struct dev_client *c);

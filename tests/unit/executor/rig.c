@@ -103,7 +103,7 @@ void rig_open(struct rig *r)
 int rig_take(struct rig *r, const void *record)
 {
     const char *why;
-    return exe_record_take(r->client, record, &why);
+    return exe_record_take(r->client, record, false, &why);
 }
 
 int rig_take_simple(struct rig *r, uint32_t op, uint32_t stream, uint64_t seq)

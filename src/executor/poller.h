@@ -1,0 +1,53 @@
+/*
+ * The poller: one thread that looks at the rings of all clients whose own threads have gone to sleep, as io_uring's SQPOLL thread
+ * does, and takes what comes there in their stead: who comes back after a pause does not have to wait until a sleeping
+ * thread runs again.
+ *
+ * It takes only what is prompt (device.h). For everything else, and when there is much, it wakes the client's thread and has nothing
+ * more to do with that client until its thread sleeps again; a client for which that happens each time does without. A client that
+ * is silent for a while sleeps altogether; with none left the poller sleeps, too. When a driver keeps the poller, the clients'
+ * threads notice, and do without it until it gets on.
+ */
+#ifndef GMUX_EXECUTOR_POLLER_H
+#define GMUX_EXECUTOR_POLLER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/* More would wait for each other. */
+#define EXE_POLLED_MAX 16u
+#define EXE_KEEP_NS    (20 * GM_NS_PER_MS) /* a frame of a film */
+#define EXE_STUCK_MS   50u                 /* a round takes microseconds */
+
+struct exe_client;
+
+struct exe_poller {
+    _Atomic(struct exe_client *) clients[EXE_POLLED_MAX]; /* in no order; NULL: a free place */
+    _Atomic(struct exe_client *) at;                      /* whose ring it is at, if that is still in its place */
+    _Atomic uint64_t rounds;                              /* that it has begun */
+    _Atomic uint64_t stuck;                               /* the one that takes it long; 0: none */
+    _Atomic uint32_t sleeps;                              /* a futex */
+    _Atomic unsigned *spinning;                           /* the engine's */
+    uint64_t keep_ns;                                     /* a silent client is looked at for so long */
+    uint32_t stuck_ms;                                    /* a round that takes longer is one that it is stuck in */
+};
+
+/* What it remembers of a client: the client's thread's, and the poller's while it stands in. */
+struct exe_turn {
+    uint32_t place;   /* in clients */
+    uint32_t bell;    /* when its thread went to sleep */
+    uint64_t since;   /* its last record, or then */
+    bool seldom;      /* the last pause was too long to stand in for so long */
+    uint32_t refused; /* how often in a row there was something for its own thread */
+};
+
+/* Starts one, which stays for good and counts among those that spin while it is awake. NULL: there is none to be had. */
+struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, uint64_t keep_ns, uint32_t stuck_ms);
+/* The client's thread, with everything handed over: it sleeps until its bell has moved on from there, or a slice is over. Meanwhile
+ * the poller stands in for it, if that is worth it. */
+void exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms);
+
+#endif
