@@ -776,6 +776,13 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     return c;
 }
 
+void *fake_limit(void *client)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    cuda_client_set_share(client, 30, multiprocessors, 0);
+    return NULL;
+}
+
 void fake_client_end(struct dev_client *c)
 {
     cuda_runs_finish(c);

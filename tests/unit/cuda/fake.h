@@ -54,6 +54,8 @@ void fake_expect_faults(void);
 unsigned fake_faults(void);
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
 void fake_client_end(struct dev_client *c);
+/* A thread that gives a client, the argument, 40 multiprocessors. */
+void *fake_limit(void *client);
 /* Work of these streams stands still, or goes on. */
 void fake_hold(CUstream s, bool hold);
 uint64_t fake_stream_groups(CUstream s);     /* bit for each group of 8 that is in it as a whole; 0: all */

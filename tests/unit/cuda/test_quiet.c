@@ -105,17 +105,10 @@ Test(quiet, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .f
     fake_hold(runs_on->stream, false);
 }
 
-static void *limit(void *arg)
-{
-    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
-    cuda_client_set_share(two, 30, multiprocessors, 0);
-    return NULL;
-}
-
 Test(quiet, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, limit, NULL), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
     launches_go_on();
     cr_assert_eq(fake_greens(), 0);
     fake_hold(runs_on->stream, false);
@@ -126,7 +119,7 @@ Test(quiet, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
 Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
 {
     pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, limit, NULL), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
     atomic_store(&leaving, true);
     pthread_join(thread, NULL);
     cr_assert_eq(fake_greens(), 0);

@@ -233,18 +233,11 @@ Test(second, without_its_share, .init = begin, .fini = end)
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
 }
 
-static void *set_share(void *arg)
-{
-    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
-    cuda_client_set_share(two, 30, multiprocessors, 0);
-    return NULL;
-}
-
 /* Which is not there before the kernel has ended. */
 Test(second, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
 {
     pthread_t thread;
-    cr_assert_eq(pthread_create(&thread, NULL, set_share, NULL), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
     looks(10);
     pthread_t loading = loads();
     for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
