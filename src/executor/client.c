@@ -66,10 +66,21 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
         if (came)
             return;
     }
-    if (was_active)
+    if (was_active && c->engine->poller)
         exe_poller_sleep(c, bell, IDLE_SLICE_MS);
     else
         tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
+}
+
+bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more)
+{
+    const char *why = NULL;
+    int result = exe_record_take(c, r, more, &why);
+    if (result != 0)
+        exe_client_fail(c, result, 0, why);
+    else
+        tp_ring_advance(&c->ring);
+    return result == 0;
 }
 
 /* Takes up to a batch of records; fewer where a run of many operations has filled the device. How many, or -1 when the client
@@ -77,18 +88,15 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 static int take_batch(struct exe_client *c, struct wire_record *record, size_t capacity, uint32_t depth)
 {
     for (unsigned n = 0; n < BATCH; n++) {
-        const char *why = "broken command ring";
-        int result = tp_ring_peek(&c->ring, record, capacity);
-        if (result == 0)
+        int peeked = tp_ring_peek(&c->ring, record, capacity);
+        if (peeked == 0)
             return (int)n;
-        result = result < 0
-                     ? GM_CUDA_INVALID_VALUE
-                     : exe_record_take(c, record, record->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring), &why);
-        if (result != 0) {
-            exe_client_fail(c, result, 0, why);
+        if (peeked < 0) {
+            exe_client_fail(c, GM_CUDA_INVALID_VALUE, 0, "broken command ring");
             return -1;
         }
-        tp_ring_advance(&c->ring);
+        if (!exe_client_take(c, record, record->op == WIRE_OP_LAUNCH && tp_ring_more(&c->ring)))
+            return -1;
         if (record->op == WIRE_OP_RUN && c->engine->ops->backlog(c->dev) >= depth)
             return (int)n + 1;
     }

@@ -148,6 +148,10 @@ void exe_client_destroy(struct exe_client *c);
 /* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);
 
+/* The client's thread: hands over the record last peeked, with `more` behind it, and takes it off the ring. False: the client has
+ * failed. */
+bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more);
+
 /* A thread with a stack on which a driver can compile. 0 or -errno. */
 GM_MUST_CHECK int exe_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 

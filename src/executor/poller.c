@@ -48,7 +48,7 @@ static bool take_place(struct exe_poller *p, struct exe_client *c)
 /* The client is the poller's from now on. */
 static bool hand_over(struct exe_poller *p, struct exe_client *c)
 {
-    if (!p || !is_worth_it(p, c) || !take_place(p, c))
+    if (!is_worth_it(p, c) || !take_place(p, c))
         return false;
     if (atomic_load(&p->sleeps) && atomic_exchange(&p->sleeps, 0))
         tp_futex_wake(&p->sleeps);
@@ -104,7 +104,7 @@ void exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms)
     } else {
         tp_ring_wait(&c->ring, bell, slice_ms);
     }
-    t->seldom = p && gm_now_ns() - t->since > p->keep_ns;
+    t->seldom = gm_now_ns() - t->since > p->keep_ns;
 }
 
 /* --- the poller ------------------------------------------------------------------------------------------------------- */
@@ -122,17 +122,12 @@ static bool serve(struct exe_client *c)
         struct wire_record record;
         uint8_t bytes[WIRE_RECORD_MAX];
     } buffer;
-    const char *why = NULL;
     unsigned n = 0;
     for (; n < SERVE_MAX && tp_ring_pending(&c->ring); n++) {
         if (tp_ring_peek(&c->ring, &buffer.record, sizeof(buffer)) < 0 || !exe_record_is_prompt(c, &buffer.record))
             break;
-        int result = exe_record_take(c, &buffer.record, false, &why);
-        if (result != 0) {
-            exe_client_fail(c, result, 0, why);
+        if (!exe_client_take(c, &buffer.record, false))
             return false;
-        }
-        tp_ring_advance(&c->ring);
     }
     if (n > 0 && c->engine->ops->flush)
         c->engine->ops->flush(c->dev);

@@ -46,7 +46,7 @@ struct exe_turn {
 
 /* Starts one, which stays for good and counts among those that spin while it is awake. NULL: there is none to be had. */
 struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, uint64_t keep_ns, uint32_t stuck_ms);
-/* The client's thread, with everything handed over: it sleeps until its bell has moved on from there, or a slice is over. Meanwhile
+/* The client's thread, where there is a poller, with everything handed over: it sleeps until its bell has moved on from there, or a slice is over. Meanwhile
  * the poller stands in for it, if that is worth it. */
 void exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms);
 
