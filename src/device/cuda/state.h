@@ -219,6 +219,7 @@ struct dev_client {
     _Atomic bool full;                 /* that was too much: the watch reads it */
     uint64_t driver_asked;             /* when, what is done */
     bool words_wanted;                 /* there are some, or were not to be had */
+    bool words_due;                    /* the next mark makes them */
     _Atomic uint64_t *words;           /* private ones, the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
