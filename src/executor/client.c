@@ -55,7 +55,8 @@ static uint32_t spin_time(struct exe_client *c)
     return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
 }
 
-static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
+/* True: more will come soon. */
+static bool wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
     uint32_t spin_ns = was_active ? spin_time(c) : 0;
     if (spin_ns) {
@@ -64,12 +65,16 @@ static void wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
         atomic_fetch_sub_explicit(&c->engine->spinning, 1, memory_order_relaxed);
         c->spin_misses = came ? 0 : c->spin_misses + 1;
         if (came)
-            return;
+            return false;
     }
-    if (was_active && c->engine->poller)
-        exe_poller_sleep(c, bell, IDLE_SLICE_MS);
-    else
+    if (!was_active || !c->engine->poller) {
         tp_ring_wait(&c->ring, bell, IDLE_SLICE_MS);
+        return false;
+    }
+    bool soon = exe_poller_sleep(c, bell, IDLE_SLICE_MS);
+    if (soon)
+        c->spin_misses = 0;
+    return soon;
 }
 
 bool exe_client_take(struct exe_client *c, const struct wire_record *r, bool more)
@@ -162,8 +167,7 @@ static void *client_thread(void *arg)
         /* An order given since the bell was read has moved it. */
         if (atomic_load_explicit(&c->stop, memory_order_acquire))
             break;
-        wait_for_work(c, bell, active);
-        active = false;
+        active = wait_for_work(c, bell, active);
     }
     return NULL;
 }

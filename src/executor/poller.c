@@ -15,6 +15,7 @@
 #define SERVE_MAX    8u     /* records in a row; with more its own thread is better */
 #define REFUSALS     3u     /* from here on the poller stands in .. */
 #define RETRY        32u    /* .. once in so many times */
+#define BURST        8u     /* records that came soon in a row */
 #define YIELD_ROUNDS 16u    /* without a record: others may want the processor */
 #define YIELDS       64u    /* until it leaves one's client; then .. */
 #define PAUSE_NS     50000l /* .. pauses: it may be in the driver for long */
@@ -79,7 +80,7 @@ static void sleep_beside(struct exe_poller *p, struct exe_client *c, uint32_t be
     uint64_t before, now = atomic_load(&p->rounds);
     do {
         before = now;
-        tp_ring_sleep(&c->ring, bell, p->stuck_ms);
+        tp_ring_sleep(&c->ring, bell, p->policy.stuck_ms);
         if (tp_ring_bell(&c->ring) != bell)
             return;
         if (atomic_load(&p->clients[c->turn.place]) != c) {
@@ -91,12 +92,14 @@ static void sleep_beside(struct exe_poller *p, struct exe_client *c, uint32_t be
     atomic_store(&p->stuck, now);
 }
 
-void exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms)
+bool exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms)
 {
     struct exe_poller *p = c->engine->poller;
     struct exe_turn *t = &c->turn;
     t->bell = bell;
     t->since = gm_now_ns();
+    t->soon = 0;
+    t->burst = false;
     t->refused += t->refused >= REFUSALS;
     if (hand_over(p, c)) {
         sleep_beside(p, c, bell, slice_ms);
@@ -104,7 +107,8 @@ void exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms)
     } else {
         tp_ring_wait(&c->ring, bell, slice_ms);
     }
-    t->seldom = gm_now_ns() - t->since > p->keep_ns;
+    t->seldom = gm_now_ns() - t->since > p->policy.keep_ns;
+    return t->burst;
 }
 
 /* --- the poller ------------------------------------------------------------------------------------------------------- */
@@ -136,19 +140,32 @@ static bool serve(struct exe_client *c)
     return all;
 }
 
+/* A record has come. Until its thread has taken the ring back the client is served. */
+static void note_burst(const struct exe_poller *p, struct exe_client *c, uint64_t now)
+{
+    struct exe_turn *t = &c->turn;
+    t->soon = now - t->since < p->policy.soon_ns ? t->soon + 1 : 0;
+    t->since = now;
+    if (t->soon < BURST || t->burst ||
+        atomic_load_explicit(p->spinning, memory_order_relaxed) >= p->policy.spin_limit)
+        return;
+    t->burst = true;
+    tp_ring_wake(&c->session.control->ring);
+}
+
 /* The client is the poller's. True if a record was there. */
 static bool look(struct exe_poller *p, struct exe_client *c, uint64_t now)
 {
     struct exe_turn *t = &c->turn;
     if (tp_ring_pending(&c->ring)) {
-        t->since = now;
+        note_burst(p, c, now);
         if (!serve(c))
             wake_its_thread(p, c);
         return true;
     }
-    if (tp_ring_bell(&c->ring) != t->bell)
+    if (tp_ring_bell(&c->ring) != t->bell && !t->burst)
         wake_its_thread(p, c);
-    else if (now > t->since + p->keep_ns && tp_ring_look_no_more(&c->ring, t->bell))
+    else if (now > t->since + p->policy.keep_ns && tp_ring_look_no_more(&c->ring, t->bell))
         leave(p, c);
     return false;
 }
@@ -199,15 +216,14 @@ static void *poll_clients(void *arg)
     return NULL;
 }
 
-struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, uint64_t keep_ns, uint32_t stuck_ms)
+struct exe_poller *exe_poller_start(_Atomic unsigned *spinning, const struct exe_poller_policy *policy)
 {
     struct exe_poller *p = calloc(1, sizeof(*p));
     pthread_t thread;
     if (!p)
         return NULL;
     p->spinning = spinning;
-    p->keep_ns = keep_ns;
-    p->stuck_ms = stuck_ms;
+    p->policy = *policy;
     p->rounds = 1; /* before its first one it is not stuck */
     int r = exe_thread_start(&thread, poll_clients, p);
     if (r < 0) {

@@ -67,15 +67,18 @@ static void end(void)
     wait_until_it_sleeps();
 }
 
-static void begin_with(uint64_t keep_ns, uint32_t stuck_ms)
+static void begin_with(uint64_t keep_ns, uint64_t soon_ns, uint32_t stuck_ms)
 {
+    const struct exe_poller_policy policy = {
+        .keep_ns = keep_ns, .soon_ns = soon_ns, .spin_limit = 16, .stuck_ms = stuck_ms
+    };
     rig_open(&r);
     r.ops.mark = mark;
     r.ops.is_prompt = is_prompt;
     r.ops.flush = on_flush;
     r.info.runs_elsewhere = true;
-    r.engine.spin_limit = 16;
-    r.engine.poller = exe_poller_start(&r.engine.spinning, keep_ns, stuck_ms);
+    r.engine.spin_limit = policy.spin_limit;
+    r.engine.poller = exe_poller_start(&r.engine.spinning, &policy);
     cr_assert_not_null(r.engine.poller);
     written = taken = 0;
     prompt = true;
@@ -84,12 +87,18 @@ static void begin_with(uint64_t keep_ns, uint32_t stuck_ms)
 
 static void begin(void)
 {
-    begin_with(LONG_NS, LONG_MS);
+    begin_with(LONG_NS, 0, LONG_MS);
 }
 
 static void begin_impatient(void)
 {
-    begin_with(SHORT_NS, LONG_MS);
+    begin_with(SHORT_NS, 0, LONG_MS);
+}
+
+/* All that comes is a burst. */
+static void begin_hasty(void)
+{
+    begin_with(LONG_NS, LONG_NS, LONG_MS);
 }
 
 static void write_mark(void)
@@ -246,6 +255,38 @@ Test(poller, nothing_is_lost_or_taken_twice, .init = begin, .fini = end)
     cr_assert(in_order);
 }
 
+/* One thread cannot hand over for many who have much. */
+Test(poller, whose_records_come_soon_has_a_thread_that_spins, .init = begin_hasty, .fini = end)
+{
+    pid_t own = open_polled();
+    uint32_t marks = 0;
+    r.client->spin_misses = 1000;
+    for (; taker != own || !marks; marks++) {
+        write_mark();
+        wait_until_taken();
+    }
+    cr_assert_gt(marks, 4, "a few are the poller's");
+    while (r.client->spin_misses) /* it spins at once, .. */
+        sched_yield();
+    wait_until_polled(); /* .. and when it has done so in vain is polled again */
+    write_mark();
+    wait_until_taken();
+    cr_assert_neq(taker, own);
+    cr_assert(in_order);
+}
+
+Test(poller, where_too_many_spin_it_stands_in_for_all, .init = begin_hasty, .fini = end)
+{
+    pid_t own = open_polled();
+    r.engine.spinning += r.engine.spin_limit;
+    for (uint32_t i = 0; i < 1000; i++) {
+        write_mark();
+        wait_until_taken();
+        cr_assert_neq(taker, own);
+    }
+    r.engine.spinning -= r.engine.spin_limit;
+}
+
 /* It is asked for in vain only now and then. */
 Test(poller, who_is_never_prompt_does_without, .init = begin, .fini = end)
 {
@@ -272,7 +313,7 @@ Test(poller, others_do_without_one_that_is_stuck)
 {
     static struct rig other;
     struct wire_record m = { .op = WIRE_OP_MARK, .size = sizeof(m), .stream = 4, .seq = 1 };
-    begin_with(LONG_NS, 1000); /* in which it gets on, whatever else runs here */
+    begin_with(LONG_NS, 0, 1000); /* in which it gets on, whatever else runs here */
     open_polled();
     rig_open(&other);
     rig_queue(2)->stream = 2; /* they share the queues */
