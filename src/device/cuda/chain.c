@@ -108,7 +108,7 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
         r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL, i != 0, &n.kernel);
     }
     if (r == CUDA_SUCCESS)
-        r = cuda_room_graph(q, g->graph, length, &g->exec);
+        r = cuda_room_graph(&g->exec, g->graph);
     g->place = q->place->number;
     return r;
 }
@@ -125,12 +125,12 @@ static CUresult set_graph(struct dev_queue *q, struct chain_graph *g, const stru
 }
 
 /* Now and then; and where the driver would wait with it, a while later. */
-static bool may_make(struct dev_queue *q, struct chain_graph *g)
+static bool may_make(struct dev_queue *q, struct chain_graph *g, uint32_t length)
 {
     if (--g->patience > 0)
         return false;
     g->patience = PATIENCE;
-    return cuda_room_for_graph(q, ROW, 0);
+    return cuda_room_take_graph(q, length, 0, &g->exec);
 }
 
 /* A launch that waits keeps its kernel, and nobody else may. */
@@ -152,7 +152,7 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     uint32_t modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire);
     if (g->exec.handle && (g->modules != modules || g->place != q->place->number))
         drop_graph(q, g);
-    if (is_older(row, length, modules) || (!g->exec.handle && !may_make(q, g))) {
+    if (is_older(row, length, modules) || (!g->exec.handle && !may_make(q, g, length))) {
         pthread_mutex_unlock(&c->modules_lock);
         return false;
     }

@@ -124,31 +124,13 @@ bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
            cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
 }
 
-bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline)
-{
-    struct dev *d = q->client->dev;
-    pthread_mutex_lock(&d->lock);
-    bool has = fits(&q->gpu->room, nodes);
-    pthread_mutex_unlock(&d->lock);
-    return has || cuda_room_may_grow(q, deadline);
-}
-
-/* dev->lock held. */
-static void add_graph(struct cuda_room *r, uint32_t nodes)
-{
-    r->used++;
-    r->nodes += nodes;
-    r->made = GM_MAX(r->made, r->used);
-    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
-}
-
-/* True if there was room for it. */
+/* True if there was room for it; `always`: it has a place all the same. */
 static bool take_graph(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
     bool has = fits(r, nodes);
-    if (has || always)
-        add_graph(r, nodes);
+    r->used += has || always;
+    r->nodes += has || always ? nodes : 0;
     pthread_mutex_unlock(&d->lock);
     return has;
 }
@@ -161,36 +143,49 @@ static void give_graph(struct dev *d, struct cuda_room *r, uint32_t nodes)
     pthread_mutex_unlock(&d->lock);
 }
 
-CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out)
+bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out)
 {
     struct dev *d = q->client->dev;
     struct cuda_room *r = &q->gpu->room;
-    bool has = take_graph(d, r, nodes, false); /* before others do */
-    if (!has && !cuda_room_may_grow(q, 0))
-        return CUDA_ERROR_NOT_READY;
-    cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
-    CUresult result = d->api.cuGraphInstantiateWithFlags(&out->handle, graph, 0);
-    cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
-    if (result != CUDA_SUCCESS) {
-        out->handle = NULL;
-        if (has)
-            give_graph(d, r, nodes);
-        return result;
-    }
-    if (!has)
+    if (!take_graph(d, r, nodes, false)) {
+        if (!cuda_room_may_grow(q, deadline))
+            return false;
         (void)take_graph(d, r, nodes, true);
-    out->room = r;
-    out->nodes = nodes;
-    return CUDA_SUCCESS;
+    }
+    *out = (struct cuda_exec) { .gpu = q->gpu, .nodes = nodes };
+    return true;
+}
+
+/* So many there have been. */
+static void note_made(struct dev *d, struct cuda_room *r)
+{
+    pthread_mutex_lock(&d->lock);
+    r->made = GM_MAX(r->made, r->used);
+    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
+    pthread_mutex_unlock(&d->lock);
+}
+
+CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph)
+{
+    struct dev *d = e->gpu->dev;
+    cuda_wait_begin(d, CUDA_GPU_BIT(e->gpu));
+    CUresult r = d->api.cuGraphInstantiateWithFlags(&e->handle, graph, 0);
+    cuda_wait_end(d, CUDA_GPU_BIT(e->gpu));
+    if (r == CUDA_SUCCESS)
+        note_made(d, &e->gpu->room);
+    else
+        e->handle = NULL;
+    return r;
 }
 
 void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e)
 {
-    if (!e->handle)
+    if (!e->gpu)
         return;
-    (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
-    e->handle = NULL;
-    give_graph(d, e->room, e->nodes);
+    if (e->handle)
+        (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
+    give_graph(d, &e->gpu->room, e->nodes);
+    *e = (struct cuda_exec) { 0 };
 }
 
 /* --- kernels -------------------------------------------------------------------------------------------------------- */

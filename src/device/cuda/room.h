@@ -25,14 +25,14 @@ CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct 
                                CUstream *out);
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);
 
-/* A graph of so many nodes could be made now without waiting. Where there is no room for it nothing of the client may run then: that is waited for until
- * `deadline`. */
-bool cuda_room_for_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline);
+/* A place for a graph of so many nodes, where the queue's stream is; others do not find it any more. Where there is none nothing of the client may run
+ * when one is made, and it has to be quiet: that is waited for until `deadline`. False: not now. */
+bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out);
 /* Until then nothing of the client's runs where the queue is, and it is quiet. */
 bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline);
-/* Makes one, for where the queue's stream is. CUDA_ERROR_NOT_READY: not now. */
-CUresult cuda_room_graph(struct dev_queue *q, CUgraph graph, uint32_t nodes, struct cuda_exec *out);
-/* Of none, too. */
+/* Makes it, in its place, which it has until it is destroyed, whatever comes of this. */
+CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph);
+/* Gives the place back. Of one that was not made, or has no place, too. */
 void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e);
 
 struct cuda_library;

@@ -99,17 +99,22 @@ static void make_room(struct dev_client *c, uint32_t size)
         forget(c, gm_list_entry(c->runs.list.prev, struct cuda_run, link));
 }
 
-static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash, uint32_t before)
+/* Its graph has a place. */
+static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run, uint64_t hash, uint32_t before,
+                                  struct cuda_exec *graph)
 {
     struct dev_client *c = q->client;
     const struct cuda_driver *api = &c->dev->api;
     make_room(c, run->size);
     struct cuda_run *new = malloc(sizeof(*new) + run->size);
-    if (!new)
+    if (!new) {
+        cuda_room_graph_destroy(c->dev, graph);
         return DEV_RUN_PLAIN;
+    }
     *new = (struct cuda_run) { .hash = hash,
                                .size = run->size,
                                .place = q->place->number,
+                               .graph = *graph,
                                .learnt = before + 1,
                                .modules = atomic_load_explicit(&c->runs.modules, memory_order_acquire),
                                .memory = atomic_load_explicit(&c->runs.memory, memory_order_acquire) };
@@ -119,6 +124,7 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
         (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
         cuda_room_stream_destroy(q->gpu, q->place, new->capturing);
     if (r != CUDA_SUCCESS) {
+        cuda_room_graph_destroy(c->dev, &new->graph);
         free(new);
         return DEV_RUN_PLAIN;
     }
@@ -145,12 +151,12 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
 }
 
 /* Where there is none the client waits a little, now and then, for what it has handed over before. */
-static bool has_room(struct dev_queue *q, const struct dev_run *run)
+static bool take_room(struct dev_queue *q, const struct dev_run *run, struct cuda_exec *graph)
 {
     struct cuda_runs *r = &q->client->runs;
     const uint64_t now = gm_now_ns();
     const bool waits = now - r->waited > AGAIN_NS;
-    if (cuda_room_for_graph(q, run->count, waits ? now + OWN_NS : 0))
+    if (cuda_room_take_graph(q, run->count, waits ? now + OWN_NS : 0, graph))
         return true;
     if (waits)
         r->waited = gm_now_ns();
@@ -165,8 +171,9 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
         return DEV_RUN_PLAIN;
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);
+    struct cuda_exec graph;
     if (!known)
-        return was_seen(&c->runs, hash) && has_room(q, run) ? learn(q, run, hash, 0) : DEV_RUN_PLAIN;
+        return was_seen(&c->runs, hash) && take_room(q, run, &graph) ? learn(q, run, hash, 0, &graph) : DEV_RUN_PLAIN;
     if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
     if (known->graph.handle) {
@@ -175,13 +182,13 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     }
     if (known->plain == STAYS_PLAIN || --known->plain)
         return DEV_RUN_PLAIN;
-    if (!has_room(q, run)) {
+    if (!take_room(q, run, &graph)) {
         known->plain = 1;
         return DEV_RUN_PLAIN;
     }
     uint32_t before = known->learnt;
     forget(c, known);
-    return learn(q, run, hash, before);
+    return learn(q, run, hash, before, &graph);
 }
 
 bool cuda_run_is_known(struct dev_queue *q, const struct wire_rec_run *r)
@@ -217,8 +224,11 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     cuda_room_stream_destroy(q->gpu, q->place, run->capturing);
     run->capturing = NULL;
     if (r == CUDA_SUCCESS && !run->failed)
-        r = cuda_room_graph(q, graph, what->count, &run->graph);
-    run->plain = r == CUDA_ERROR_NOT_READY ? 1 : STAYS_PLAIN; /* for want of a graph */
+        r = cuda_room_graph(&run->graph, graph);
+    if (!run->graph.handle) {
+        cuda_room_graph_destroy(c->dev, &run->graph);
+        run->plain = STAYS_PLAIN;
+    }
     if (graph)
         (void)api->cuGraphDestroy(graph);
     if (r != CUDA_SUCCESS && cuda_is_fatal(r))

@@ -44,10 +44,12 @@ struct cuda_room {
     uint32_t nodes, nodes_made; /* of the graphs */
 };
 
-/* A graph that can be launched, and where it takes a place. */
+struct cuda_gpu;
+
+/* A graph that can be launched, and its place. */
 struct cuda_exec {
-    CUgraphExec handle; /* NULL: there is none */
-    struct cuda_room *room;
+    CUgraphExec handle;   /* NULL: it is not made */
+    struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
     uint32_t nodes;
 };
 

@@ -216,6 +216,29 @@ Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
     cr_assert_eq(d->gpus[0].room.nodes, 16);
 }
 
+/* Nor would a run be learnt for which there is none in the end. */
+Test(room, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
+{
+    static const uint8_t records[] = { 1, 2, 3 };
+    const struct dev_run r = { .records = records, .size = sizeof(records), .seq = 2, .count = 3 };
+    struct cuda_exec other;
+    pthread_mutex_lock(&d->lock);
+    d->gpus[0].room.nodes = 0;
+    d->gpus[0].room.used = ROOM - 2; /* the stream that learns takes one, too */
+    pthread_mutex_unlock(&d->lock);
+    cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_PLAIN);
+    cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_LEARN);
+    cr_assert_eq(d->gpus[0].room.nodes, 3);
+    cr_assert_not(cuda_room_take_graph(runs_on, 3, 0, &other));
+    cuda_run_fails(queues[0]->learning);
+    cr_assert_not(cuda_run_end(queues[0], &r));
+    cr_assert_eq(d->gpus[0].room.nodes, 0);
+    cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
+    cr_assert(cuda_room_take_graph(runs_on, 3, 0, &other));
+    cuda_room_graph_destroy(d, &other);
+    cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
+}
+
 static void *begin_run(void *arg)
 {
     static const uint8_t records[] = { 1, 2, 3 };
