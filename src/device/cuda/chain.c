@@ -83,7 +83,7 @@ static void describe(const struct dev_queue *q, const struct waiting *w, struct 
 static void drop_graph(struct dev_queue *q, struct chain_graph *g)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    cuda_room_graph_destroy(q->client->dev, &g->exec);
+    cuda_room_graph_destroy(q->client, &g->exec);
     if (g->graph) {
         (void)api->cuGraphDestroy(g->graph);
         q->client->chain_graphs--;
@@ -159,7 +159,7 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     CUresult r = g->exec.handle ? set_graph(q, g, row, length) : make_graph(q, g, row, length);
     g->modules = modules;
     if (r == CUDA_SUCCESS)
-        r = c->dev->api.cuGraphLaunch(g->exec.handle, q->stream);
+        r = cuda_room_graph_launch(q, &g->exec);
     pthread_mutex_unlock(&c->modules_lock);
     if (r == CUDA_SUCCESS)
         return true;

@@ -286,6 +286,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     d->calm_ns = CUDA_CALM_NS;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
+    gm_list_init(&d->leaving);
     gm_list_init(&d->libraries);
     gm_list_init(&d->loading);
     gm_list_init(&d->unused);

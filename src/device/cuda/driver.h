@@ -64,6 +64,7 @@
     X(cuStreamWriteValue64_v2)                                                                                       \
     X(cuEventCreate)                                                                                                 \
     X(cuEventDestroy_v2)                                                                                             \
+    X(cuEventQuery)                                                                                                  \
     X(cuEventRecord)                                                                                                 \
     X(cuTensorMapEncodeTiled)                                                                                        \
     X(cuTensorMapEncodeIm2col)                                                                                       \

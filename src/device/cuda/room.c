@@ -1,6 +1,9 @@
 #include "device/cuda/room.h"
 
+#include <stdlib.h>
+
 #include "base/log.h"
+#include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/quiet.h"
 
@@ -30,10 +33,34 @@ static uint32_t places(const struct cuda_room *r)
     return GM_MAX(r->made, AT_FIRST);
 }
 
+/* A graph that was destroyed while it ran: the driver has it until then. */
+struct leaving {
+    struct gm_list link; /* dev->leaving */
+    struct cuda_gpu *gpu;
+    uint32_t nodes;
+    CUevent done; /* behind its last launch */
+};
+
+/* dev->lock held. Somebody wants room: those that are done have gone. */
+static void look_for_gone(struct dev *d)
+{
+    gm_list_for_each_safe (l, &d->leaving, struct leaving, link) {
+        if (l->gpu->waits || d->api.cuEventQuery(l->done) == CUDA_ERROR_NOT_READY)
+            continue;
+        (void)d->api.cuEventDestroy_v2(l->done);
+        l->gpu->room.used--;
+        l->gpu->room.nodes -= l->nodes;
+        gm_list_remove(&l->link);
+        free(l);
+    }
+}
+
 /* True if there was one; `always`: one more has been made. */
 static bool take(struct dev *d, struct cuda_room *r, bool always)
 {
     pthread_mutex_lock(&d->lock);
+    if (r->used >= places(r))
+        look_for_gone(d);
     bool has = r->used < places(r);
     r->used += has || always;
     r->made = GM_MAX(r->made, r->used);
@@ -128,6 +155,8 @@ bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
 static bool take_graph(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
+    if (!fits(r, nodes))
+        look_for_gone(d);
     bool has = fits(r, nodes);
     r->used += has || always;
     r->nodes += has || always ? nodes : 0;
@@ -178,14 +207,66 @@ CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph)
     return r;
 }
 
-void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e)
+CUresult cuda_room_graph_launch(struct dev_queue *q, struct cuda_exec *e)
 {
+    e->launched = true;
+    e->queue = q->number;
+    return q->client->dev->api.cuGraphLaunch(e->handle, q->stream);
+}
+
+/* The queue in which it may still run; NULL: it does not. A graph's launches come one after the other, in whatever streams, so the last one
+ * says it; and a queue that is gone, or has no stream, was done. */
+static struct dev_queue *runs_in(struct dev_client *c, const struct cuda_exec *e)
+{
+    if (!e->launched)
+        return NULL;
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        if (q->number == e->queue && q->gpu == e->gpu && q->stream)
+            return cuda_stream_is_done(q, q->stream) ? NULL : q;
+    return NULL;
+}
+
+/* False: there is no way to tell when it is done. */
+static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
+{
+    struct dev *d = q->client->dev;
+    struct leaving *l = calloc(1, sizeof(*l));
+    CUresult r = l ? d->api.cuEventCreate(&l->done, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r != CUDA_SUCCESS) {
+        free(l);
+        return false;
+    }
+    cuda_count(q, 1);
+    if (d->api.cuEventRecord(l->done, q->stream) != CUDA_SUCCESS) {
+        (void)d->api.cuEventDestroy_v2(l->done);
+        free(l);
+        return false;
+    }
+    l->gpu = e->gpu;
+    l->nodes = e->nodes;
+    gm_list_init(&l->link);
+    pthread_mutex_lock(&d->lock);
+    gm_list_append(&d->leaving, &l->link);
+    pthread_mutex_unlock(&d->lock);
+    return true;
+}
+
+void cuda_room_graph_destroy(struct dev_client *c, struct cuda_exec *e)
+{
+    struct cuda_gpu *here = cuda_entered();
     if (!e->gpu)
         return;
+    cuda_enter(e->gpu);
+    struct dev_queue *q = runs_in(c, e);
     if (e->handle)
-        (void)d->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
-    give_graph(d, &e->gpu->room, e->nodes);
+        (void)c->dev->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
+    if (!q)
+        give_graph(c->dev, &e->gpu->room, e->nodes);
+    else if (!leave_behind(q, e))
+        gm_warn(&topic, "device %u: the place of a graph that runs is lost", e->gpu->index);
     *e = (struct cuda_exec) { 0 };
+    if (here)
+        cuda_enter(here);
 }
 
 /* --- kernels -------------------------------------------------------------------------------------------------------- */

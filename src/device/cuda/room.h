@@ -32,8 +32,10 @@ bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline
 bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline);
 /* Makes it, in its place, which it has until it is destroyed, whatever comes of this. */
 CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph);
-/* Gives the place back. Of one that was not made, or has no place, too. */
-void cuda_room_graph_destroy(struct dev *d, struct cuda_exec *e);
+/* Launches it, in the queue's stream. */
+CUresult cuda_room_graph_launch(struct dev_queue *q, struct cuda_exec *e);
+/* Gives the place back: if it runs, others find it after that. Of one that was not made, or has no place, too. */
+void cuda_room_graph_destroy(struct dev_client *c, struct cuda_exec *e);
 
 struct cuda_library;
 

@@ -49,7 +49,7 @@ static void forget(struct dev_client *c, struct cuda_run *run)
     gm_list_remove(&run->link);
     c->runs.count--;
     c->runs.bytes -= run->size;
-    cuda_room_graph_destroy(c->dev, &run->graph);
+    cuda_room_graph_destroy(c, &run->graph);
     free(run);
 }
 
@@ -108,7 +108,7 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     make_room(c, run->size);
     struct cuda_run *new = malloc(sizeof(*new) + run->size);
     if (!new) {
-        cuda_room_graph_destroy(c->dev, graph);
+        cuda_room_graph_destroy(c, graph);
         return DEV_RUN_PLAIN;
     }
     *new = (struct cuda_run) { .hash = hash,
@@ -124,7 +124,7 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
         (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
         cuda_room_stream_destroy(q->gpu, q->place, new->capturing);
     if (r != CUDA_SUCCESS) {
-        cuda_room_graph_destroy(c->dev, &new->graph);
+        cuda_room_graph_destroy(c, &new->graph);
         free(new);
         return DEV_RUN_PLAIN;
     }
@@ -137,7 +137,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
-    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : c->dev->api.cuGraphLaunch(run->graph.handle, q->stream);
+    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : cuda_room_graph_launch(q, &run->graph);
     pthread_mutex_unlock(&c->modules_lock);
     if (r != CUDA_SUCCESS) {
         if (cuda_is_fatal(r))
@@ -177,7 +177,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
     if (known->graph.handle) {
-        cuda_room_graph_destroy(c->dev, &known->graph);
+        cuda_room_graph_destroy(c, &known->graph);
         known->plain = 1u << GM_MIN(known->learnt, 16u);
     }
     if (known->plain == STAYS_PLAIN || --known->plain)
@@ -226,7 +226,7 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     if (r == CUDA_SUCCESS && !run->failed)
         r = cuda_room_graph(&run->graph, graph);
     if (!run->graph.handle) {
-        cuda_room_graph_destroy(c->dev, &run->graph);
+        cuda_room_graph_destroy(c, &run->graph);
         run->plain = STAYS_PLAIN;
     }
     if (graph)

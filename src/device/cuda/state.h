@@ -51,6 +51,8 @@ struct cuda_exec {
     CUgraphExec handle;   /* NULL: it is not made */
     struct cuda_gpu *gpu; /* where its place is; NULL: it has none */
     uint32_t nodes;
+    bool launched;  /* .. the last time .. */
+    uint32_t queue; /* .. in the client's queue with this number */
 };
 
 /* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent they are. */
@@ -115,6 +117,7 @@ struct dev {
     bool resting;          /* the watch makes a longer pause .. */
     bool newcomer;         /* .. and there is a queue that it has not seen */
     struct gm_list clients;
+    struct gm_list leaving; /* lock; graphs that were destroyed while they ran (room.c) */
 
     /* output.h; under `lock` where nothing else is said */
     int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */

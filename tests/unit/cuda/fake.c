@@ -61,6 +61,9 @@ struct CUgraph_st {
     uint32_t kernels[64];
     const struct cuda_library *libraries[64];
     uint32_t count;
+    struct CUstream_st *launched; /* where it was last .. */
+    unsigned until;               /* .. and runs until so many actions have happened there */
+    bool gone;                    /* destroyed, while it runs */
 };
 
 static struct CUgraph_st *executable[1024];
@@ -264,6 +267,14 @@ static CUresult event_create(CUevent *e, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+static CUresult event_query(CUevent e)
+{
+    pthread_mutex_lock(&lock);
+    bool over = e->stream->done >= e->count;
+    pthread_mutex_unlock(&lock);
+    return over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
 static CUresult event_destroy(CUevent e)
 {
     free(e);
@@ -342,13 +353,28 @@ static CUresult graph_destroy(CUgraph g)
     return CUDA_SUCCESS;
 }
 
+/* What runs is there until it is done. */
+static void free_graphs(void)
+{
+    for (unsigned i = 0; i < graphs;) {
+        struct CUgraph_st *e = executable[i];
+        if (e->gone && (!e->launched || e->launched->done >= e->until)) {
+            executable[i] = executable[--graphs];
+            free(e);
+        } else {
+            i++;
+        }
+    }
+}
+
 static CUresult exec_destroy(CUgraphExec e)
 {
     unsigned i = 0;
     while (executable[i] != (void *)e)
         cr_assert_lt(++i, graphs);
-    executable[i] = executable[--graphs];
-    free((void *)e);
+    cr_assert_not(executable[i]->gone);
+    executable[i]->gone = true;
+    free_graphs();
     return CUDA_SUCCESS;
 }
 
@@ -359,7 +385,7 @@ static void is_there(const struct cuda_library *l)
 
 static CUresult graph_launch(CUgraphExec e, CUstream s)
 {
-    const struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
+    struct CUgraph_st *g = (struct CUgraph_st *)(void *)e;
     graph_launches++;
     cr_assert_eq(graph_green(g), s->green);
     for (unsigned i = 0; g->stream && i < g->stream->count; i++) {
@@ -370,6 +396,8 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
         is_there(g->libraries[i]);
         act(s, (struct action) { .what = PRINT, .value = g->kernels[i] });
     }
+    g->launched = s;
+    g->until = s->count;
     return CUDA_SUCCESS;
 }
 
@@ -634,6 +662,7 @@ static CUresult green_destroy(CUgreenCtx g)
 {
     for (unsigned i = 0; i < streams_count; i++)
         cr_assert(streams[i]->green != (struct green *)(void *)g || is_idle(streams[i]), "work still runs there");
+    free_graphs();
     for (unsigned i = 0; i < graphs; i++)
         cr_assert_neq(graph_green(executable[i]), (void *)g, "a graph's context goes before the graph");
     ((struct green *)(void *)g)->gone = true;
@@ -666,6 +695,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuStreamSynchronize = synchronize,
                                 .cuEventCreate = event_create,
                                 .cuEventDestroy_v2 = event_destroy,
+                                .cuEventQuery = event_query,
                                 .cuEventRecord = record,
                                 .cuStreamWaitEvent = wait_event,
                                 .cuStreamWriteValue64_v2 = write64,
@@ -706,6 +736,7 @@ struct dev *fake_devices(uint32_t count)
                        .pipe = -1 };
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
+    gm_list_init(&d.leaving);
     gm_list_init(&d.printed);
     pthread_mutex_init(&d.lock, NULL);
     pthread_mutex_init(&d.pipe_lock, NULL);
@@ -839,6 +870,7 @@ unsigned fake_greens(void)
 
 unsigned fake_graphs(void)
 {
+    free_graphs();
     return graphs;
 }
 
@@ -932,6 +964,7 @@ void fake_let_go(void)
 void fake_forget(void)
 {
     unsigned kept = 0;
+    free_graphs();
     pthread_mutex_lock(&lock);
     cr_assert_eq(graphs, 0);
     for (unsigned i = 0; i < streams_count; i++) {

@@ -62,7 +62,7 @@ uint64_t fake_stream_groups(CUstream s);     /* bit for each group of 8 that is 
 struct fake_sms fake_stream_sms(CUstream s); /* the same by multiprocessor; none: all */
 int fake_stream_priority(CUstream s);
 unsigned fake_greens(void); /* green contexts that there are */
-unsigned fake_graphs(void); /* executable ones that there are */
+unsigned fake_graphs(void); /* executable ones that there are; what is destroyed while it runs is there until then */
 unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);

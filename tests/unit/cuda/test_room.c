@@ -216,6 +216,42 @@ Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
     cr_assert_eq(d->gpus[0].room.nodes, 16);
 }
 
+static void begin_with_graphs(void)
+{
+    begin();
+    fake_hold(runs_on->stream, false);
+    pthread_mutex_lock(&d->lock);
+    d->patience_ns = INT64_MAX;
+    d->gpus[0].room.nodes = 0;
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* The driver has it until then, and so its place. */
+Test(room, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs, .fini = end)
+{
+    const struct cuda_room *room = &d->gpus[0].room;
+    const uint32_t streams = room->used;
+    fake_hold(queues[0]->stream, true);
+    launch_rows(8);
+    cr_assert_eq(fake_graphs(), 1);
+    /* What it names may have gone: another one is made, and one for short rows before. */
+    atomic_fetch_add(&two->runs.modules, 1);
+    launch_rows(16);
+    cr_assert_eq(fake_graphs(), 3);
+    cr_assert_eq(room->used, streams + 3);
+    cr_assert_eq(room->nodes, 16 + 16 + 4);
+    struct cuda_exec next;
+    const uint32_t rest = 3000 - 16 - 4; /* of a new context's nodes */
+    cr_assert_not(cuda_room_take_graph(queues[0], rest, 0, &next));
+    fake_hold(queues[0]->stream, false);
+    wait_until_over(1);
+    cr_assert_eq(fake_graphs(), 2);
+    cr_assert(cuda_room_take_graph(queues[0], rest, 0, &next));
+    cr_assert_eq(room->used, streams + 3);
+    cr_assert_eq(room->nodes, 3000);
+    cuda_room_graph_destroy(two, &next);
+}
+
 /* Nor would a run be learnt for which there is none in the end. */
 Test(room, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
 {
@@ -235,7 +271,7 @@ Test(room, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
     cr_assert_eq(d->gpus[0].room.nodes, 0);
     cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
     cr_assert(cuda_room_take_graph(runs_on, 3, 0, &other));
-    cuda_room_graph_destroy(d, &other);
+    cuda_room_graph_destroy(two, &other);
     cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
 }
 
