@@ -84,12 +84,17 @@ void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local)
         gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
 }
 
+bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other)
+{
+    return atomic_load_explicit(&other->stack, memory_order_relaxed) >
+           atomic_load_explicit(&g->stack, memory_order_relaxed);
+}
+
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
 {
-    const size_t wanted = atomic_load_explicit(&other->stack, memory_order_relaxed);
-    if (GM_LIKELY(wanted <= atomic_load_explicit(&g->stack, memory_order_relaxed)))
+    if (GM_LIKELY(!cuda_limits_are_behind(g, other)))
         return;
-    CUresult r = set_stack(g, wanted);
+    CUresult r = set_stack(g, atomic_load_explicit(&other->stack, memory_order_relaxed));
     if (r != CUDA_SUCCESS)
         gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }

@@ -60,10 +60,10 @@ static bool may_go(struct dev_client *c, uint32_t device)
 
 /* --- going ------------------------------------------------------------------------------------------------------------------------ */
 
-/* moves_lock is held. */
-static bool go(struct dev_client *c, struct cuda_gpu *to)
+/* moves_lock is held. False: not now, for one who has wanted to since `begun`. */
+static bool go(struct dev_client *c, struct cuda_gpu *to, uint64_t begun)
 {
-    if (cuda_place_set(c, to, c->multiprocessors[to->index], c->priority) != CUDA_SUCCESS)
+    if (cuda_place_try(c, to, c->multiprocessors[to->index], c->priority, begun) != CUDA_SUCCESS)
         return false;
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         if (q->gpu->index == to->index)
@@ -87,9 +87,31 @@ static void go_away(struct dev_client *c, struct cuda_gpu *from)
     if (from->is_second || pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
     struct cuda_gpu *second = may_go(c, from->index) ? cuda_second_open(from) : NULL;
-    if (second && go(c, second))
+    if (second && go(c, second, gm_now_ns()))
         note_away(c, second);
     pthread_mutex_unlock(&c->moves_lock);
+}
+
+/* What it has to have there (its share, stacks as large as here) waits until nothing runs, with everybody: so it is not enough that
+ * nothing has taken long until now. moves_lock is held. */
+static bool come_back(struct dev_client *c, struct cuda_gpu *first)
+{
+    struct dev *d = c->dev;
+    const struct cuda_gpu *second = &d->seconds[first->index];
+    if (!cuda_is_calm(first, d->calm_ns)) {
+        c->returns = 0;
+        return false;
+    }
+    if (!c->returns)
+        c->returns = gm_now_ns();
+    if (cuda_limits_are_behind(first, second) && !cuda_is_quiet_for(d, CUDA_GPU_BIT(first), c->returns))
+        return false;
+    if (!may_go(c, first->index) || !go(c, first, c->returns))
+        return false;
+    c->returns = 0;
+    cuda_enter(first);
+    cuda_limits_follow(first, second);
+    return true;
 }
 
 void cuda_second_return(struct dev_client *c)
@@ -101,12 +123,9 @@ void cuda_second_return(struct dev_client *c)
         return;
     atomic_store_explicit(&c->away_until, now + d->held_ns, memory_order_relaxed);
     for (uint32_t i = 0; i < d->count; i++) {
-        struct cuda_gpu *g = &d->gpus[i];
-        if (!cuda_home(c, i)->is_second || !cuda_is_calm(g, d->calm_ns) || !may_go(c, i) || !go(c, g))
+        if (!cuda_home(c, i)->is_second || !come_back(c, &d->gpus[i]))
             continue;
         atomic_fetch_and_explicit(&c->away, ~(1u << i), memory_order_relaxed);
-        cuda_enter(g);
-        cuda_limits_follow(g, &d->seconds[i]);
         gm_info(&topic, "a client is back in the primary context of device %u", i);
     }
     pthread_mutex_unlock(&c->moves_lock);

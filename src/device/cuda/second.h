@@ -4,7 +4,7 @@
  * A load waits until nothing runs in its context (quiet.h), and the primary context is everybody's: beside a kernel that does not end nobody could
  * begin. So a client whose load has waited for CUDA_HELD_NS goes to a second context, made for the first one that needs it. There the hardware gives both
  * contexts the GPU in turn, as it does with two processes: slower than beside each other, but nobody waits for somebody else's kernel. When
- * no operation in the primary context has taken long for a while, its clients come back.
+ * no operation in the primary context has taken long for a while, its clients come back; those that have to have something made there, when it is quiet.
  *
  * Memory, its addresses, libraries and completion words are the process's, and the same in both contexts. What belongs to a context is left behind: streams
  * are made anew, kernels are found again. So a client goes when nothing of it runs or waits to run, and stays where it is while it has

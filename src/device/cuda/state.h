@@ -197,7 +197,8 @@ struct dev_client {
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
     _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
-    uint64_t away_ns;            /* .. which is longer each time; moves_lock */
+    uint64_t away_ns;            /* .. which is longer each time; moves_lock, as is the following */
+    uint64_t returns;            /* since when it could come back; 0: it could not */
     struct gm_list ranges;       /* the same; of devices' memory */
     pthread_mutex_t pinned_lock;
     struct gm_list pinned;       /* pinned_lock */
@@ -474,6 +475,8 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 void cuda_limits_open(struct cuda_gpu *g);
 /* Gives back local memory of a context, which is quiet and current, but for so much for each thread. An order's thread. */
 void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local);
+/* Kernels have had more stack in the GPU's other context than there is in this one. */
+bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
 /* Kernels may need as much stack in a context, which is quiet and current, as in the GPU's other one. */
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);

@@ -325,3 +325,45 @@ Test(second, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
     cr_assert_eq(own->gpu, &d->seconds[0]);
     cr_assert_eq(two->away_ns, 2 * before);
 }
+
+/* Calm is that nothing has taken long; what has just begun may. */
+static void wants_to_come_back(void)
+{
+    d->calm_ns = 0;
+    two->away_until = 0;
+    (void)cuda_backlog(two);
+}
+
+Test(second, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    wait_until_over(two, own);
+    wants_to_come_back();
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+}
+
+Test(second, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = end)
+{
+    launch_unknown(own);
+    wait_until_over(two, own);
+    atomic_store(&d->seconds[0].stack, 8u << 10);
+    wants_to_come_back();
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    come_back();
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+    cuda_enter(&d->gpus[0]);
+    cr_assert_eq(fake_stack(), 8u << 10);
+}
+
+/* Until then it goes on where it is. */
+Test(second, so_are_shares, .init = begin, .fini = end)
+{
+    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
+    launch_unknown(own);
+    wait_until_over(two, own);
+    cuda_client_set_share(two, 30, multiprocessors, 0);
+    wants_to_come_back();
+    cr_assert_eq(own->gpu, &d->seconds[0]);
+    come_back();
+    cr_assert_eq(own->gpu, &d->gpus[0]);
+}
