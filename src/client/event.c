@@ -5,6 +5,7 @@
  */
 #include "client/event.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,17 +253,16 @@ CUresult rt_cuEventDestroy(CUevent hEvent)
     return rt_cuEventDestroy_v2(hEvent);
 }
 
-/* Between rt_queue_begin() and rt_queue_end(). */
+/* Between rt_queue_begin() and rt_queue_end(). -EAGAIN: rt_signal_record()'s. */
 static int put(struct rt_event *e, struct rt_stream *st)
 {
     uint64_t seq = 0;
-    uint32_t mark;
     int r = CUDA_SUCCESS;
     uint32_t number = st->number;
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
     } else if (e->signal.page) {
-        r = rt_signal_record(&e->signal, st, &mark, &seq);
+        r = rt_signal_record(&e->signal, st, &seq);
     } else if (e->slot != NO_SLOT) {
         struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
@@ -290,14 +290,20 @@ int rt_event_put(CUevent handle, struct rt_stream *st)
 
 static int record(struct rt_event *e, struct rt_stream *st)
 {
+    int r;
     forget_capture(e);
-    int r = e->signal.page ? rt_signal_prepare(&e->signal, st->number) : CUDA_SUCCESS;
-    r = r ? r : rt_queue_begin(st);
-    if (r)
-        return r;
-    r = put(e, st);
-    rt_queue_end();
-    return r;
+    for (;;) {
+        r = rt_queue_begin(st);
+        if (r)
+            return r;
+        r = put(e, st);
+        rt_queue_end();
+        if (GM_LIKELY(r != -EAGAIN))
+            return r;
+        r = rt_signal_wait_for_room(&e->signal);
+        if (r)
+            return r;
+    }
 }
 
 CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)

@@ -12,7 +12,7 @@
 
 enum rt_ipc_kind {
     RT_IPC_MEMORY = 1,
-    RT_IPC_EVENT = 2,
+    RT_IPC_EVENT = 3, /* 2: with another page */
 };
 
 struct rt_ipc_handle {
@@ -38,7 +38,7 @@ struct rt_signal {
     struct tp_signal *words;
     uint64_t device; /* address of `words` for the device */
     uint32_t slot;
-    uint32_t last, lane, run; /* our last record, and how many before it were ours in the same lane */
+    uint32_t last, lane, run; /* ring lock: our last record, and how many before it were ours in the same lane */
 };
 
 /* A new one of this process; given back when the event goes. */
@@ -52,10 +52,11 @@ void rt_signal_release(const struct rt_signal *s);
 bool rt_signal_is_own(const struct rt_signal *s);
 int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out);
 
-/* Before the others: waits until a record in `st` finds its word free, which it does unless many are under way. */
-int rt_signal_prepare(struct rt_signal *s, uint32_t lane);
-/* Between rt_queue_begin() and rt_queue_end(): the next record, done when `st` has come so far. */
-int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint32_t *number, uint64_t *seq);
+/* Between rt_queue_begin() and rt_queue_end(): the next record, done when `st` has come so far. -EAGAIN: too many are
+ * under way, .. */
+int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq);
+/* .. so that one has to wait for this first, outside. CUDA_SUCCESS or the session's error. */
+int rt_signal_wait_for_room(const struct rt_signal *s);
 /* The last record's number, and whether this process made it. */
 uint32_t rt_signal_last(const struct rt_signal *s, bool *own);
 /* True if nobody has to wait for that record any more. */

@@ -6,12 +6,12 @@
  * Waiting for another process is done by looking: first often, then every half millisecond. In a stream it is a gate
  * that the library's thread opens (hostfunc.c), which orders the two executions on every device.
  *
- * A process that is gone will not store anything any more: the server marks its pages, and then its records count as done.
+ * A process that is gone will not store anything any more: the server does so for it (transport/signal.h).
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -42,15 +42,7 @@ static struct gm_list pages = { &pages, &pages }; /* lock */
 
 static uint32_t self(void)
 {
-    static _Atomic uint32_t number;
-    uint32_t mine = atomic_load_explicit(&number, memory_order_relaxed), none = 0;
-    while (mine == 0) {
-        if (getrandom(&mine, sizeof(mine), 0) != (ssize_t)sizeof(mine))
-            mine = (uint32_t)rt_session->window_base >> 12 | 1u;
-        if (mine && !atomic_compare_exchange_strong(&number, &none, mine))
-            mine = none;
-    }
-    return mine;
+    return tp_signal_recorder(rt_session->window_base);
 }
 
 /* Puts the page that `fd` stands for at `address`, or the host area's own back. */
@@ -247,47 +239,54 @@ int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out)
 
 /* --- recording and waiting ------------------------------------------------------------------------------------------ */
 
-int rt_signal_prepare(struct rt_signal *s, uint32_t lane)
+int rt_signal_wait_for_room(const struct rt_signal *s)
 {
-    uint32_t before = atomic_load_explicit(&s->words->recorded, memory_order_acquire);
-    if (before == s->last && lane == s->lane && s->run >= TP_SIGNAL_WORDS)
-        return CUDA_SUCCESS; /* all of one stream, which stores them in their order */
-    return rt_signal_wait(s, before + 1 - TP_SIGNAL_WORDS);
+    uint32_t last = atomic_load_explicit(&s->words->recorded, memory_order_acquire);
+    return rt_signal_wait(s, last + 1 - TP_SIGNAL_WORDS);
 }
 
-int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint32_t *number, uint64_t *seq)
+/* The session may have failed since anybody looked. As long as something of it runs the server has yet to store what we
+ * have taken; after that it may have done so before we took this. */
+static void store_if_late(struct rt_signal *s, uint32_t lane, uint32_t number)
 {
-    struct tp_signal *w = s->words;
-    uint32_t n = atomic_fetch_add_explicit(&w->recorded, 1, memory_order_acq_rel) + 1;
-    uint32_t word = n % TP_SIGNAL_WORDS;
-    atomic_store_explicit(&w->recorder, self(), memory_order_release);
+    if (GM_UNLIKELY(rt_lane_done(rt_session, lane, TP_SEQ_FAILED)))
+        tp_signal_store(s->words, number);
+}
+
+int rt_signal_record(struct rt_signal *s, struct rt_stream *st, uint64_t *seq)
+{
+    bool in_a_row = st->number == s->lane && s->run >= TP_SIGNAL_WORDS; /* one stream stores them in their order */
+    uint64_t in_order = in_a_row ? (uint32_t)(s->last + 1) : TP_SIGNAL_NONE;
+    uint32_t n;
+    if (tp_signal_take(s->words, self(), in_order, &n) < 0)
+        return -EAGAIN;
     struct wire_rec_fill fill = {
         .head.op = WIRE_OP_FILL,
-        .dst = s->device + offsetof(struct tp_signal, done) + word * sizeof(uint32_t),
+        .dst = s->device + offsetof(struct tp_signal, done) + n % TP_SIGNAL_WORDS * sizeof(uint32_t),
         .pitch = sizeof(uint32_t),
         .width = 1,
         .height = 1,
         .value = n,
         .element_size = sizeof(uint32_t),
     };
-    *number = n;
     s->run = n == s->last + 1 && st->number == s->lane ? s->run + 1 : 1;
     s->last = n;
     s->lane = st->number;
-    return rt_queue_put(st, &fill.head, sizeof(fill), NULL, 0, seq);
+    int r = rt_queue_put(st, &fill.head, sizeof(fill), NULL, 0, seq);
+    store_if_late(s, st->number, n);
+    return r;
 }
 
 uint32_t rt_signal_last(const struct rt_signal *s, bool *own)
 {
     uint32_t n = atomic_load_explicit(&s->words->recorded, memory_order_acquire);
-    *own = n && atomic_load_explicit(&s->words->recorder, memory_order_acquire) == self();
+    *own = n && tp_signal_is_of(s->words, n, self());
     return n;
 }
 
 bool rt_signal_reached(const struct rt_signal *s, uint32_t number)
 {
-    return tp_signal_reached(s->words, number) ||
-           (!s->page->own && atomic_load_explicit(&s->page->at->orphan, memory_order_acquire) != 0);
+    return tp_signal_reached(s->words, number);
 }
 
 int rt_signal_wait(const struct rt_signal *s, uint32_t number)

@@ -3,10 +3,12 @@
  * mapped into a range made for it. The client is told addresses only; its executor maps the bytes.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/result.h"
 #include "server/object.h"
 #include "server/server.h"
+#include "transport/signal.h"
 
 struct srv_range {
     struct gm_list link; /* session->reserved */
@@ -106,9 +108,32 @@ const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p)
 
 /* --- mappings ----------------------------------------------------------------------------------------------------- */
 
+/* What of the mapping's client would have been stored there, and is not any more. */
+static void end_signals(struct srv_attachment *a)
+{
+    struct srv_session *c = a->session;
+    _Static_assert(SRV_WINDOW_MIN >= 1ull << TP_SIGNAL_WINDOW_BITS, "recorders have names of their own");
+    if (!a->object->host || a->object->size != TP_SIGNAL_PAGE)
+        return;
+    void *page = mmap(NULL, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a->object->fd, 0);
+    if (page == MAP_FAILED) {
+        srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
+        return;
+    }
+    tp_signals_end(page, tp_signal_recorder(c->window_base));
+    munmap(page, TP_SIGNAL_PAGE);
+}
+
+void srv_signals_end(struct srv_session *c)
+{
+    gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
+        end_signals(a);
+}
+
 static void attachment_destroy(struct srv_attachment *a)
 {
     struct srv_object *o = a->object;
+    end_signals(a);
     gm_list_remove(&a->link);
     srv_charge_release(&a->mapping);
     srv_charge_release(&a->imported);

@@ -29,10 +29,10 @@ static void on_stopped(void *arg, int result, struct tp_packet *answer)
     (void)result;
     (void)answer;
     c->stopped = true;
-    srv_objects_orphan(c);
     /* The executor has done so if it ever knew the client; the one that did may have died. */
     if (c->failed)
         tp_session_release_waiters(&c->shared);
+    srv_signals_end(c); /* in this order: who records in between sees that it is late */
     if (!c->in_executor)
         return;
     struct wire_enc e = srv_encoder(c->server);
@@ -68,9 +68,9 @@ void srv_session_fail(struct srv_session *c, int result, uint64_t address, const
         remove_from_executor(c);
         return;
     }
-    srv_objects_orphan(c);
     if (c->shared.control)
         tp_session_release_waiters(&c->shared);
+    srv_signals_end(c);
 }
 
 void srv_session_refuse(struct srv_session *c, int result, const char *reason)
@@ -121,7 +121,6 @@ static void give_place(struct srv_session *c)
 static void session_destroy(struct srv_session *c)
 {
     struct srv_server *s = c->server;
-    srv_objects_orphan(c);
     give_back(c);
     srv_attachments_end(c, true);
     srv_objects_end(c, true);

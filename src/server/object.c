@@ -18,7 +18,6 @@
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
-#include "transport/signal.h"
 
 struct srv_name {
     struct gm_list link; /* session->names */
@@ -186,15 +185,6 @@ static int name_create(struct srv_session *c, struct srv_object *o, uint32_t *nu
     n->number = *number = ++c->next_name;
     gm_list_insert(&c->names, &n->link); /* the newest is asked for most */
     return GM_CUDA_SUCCESS;
-}
-
-void srv_objects_orphan(struct srv_session *c)
-{
-    const uint32_t orphan = 1;
-    _Static_assert(offsetof(struct tp_signal_page, orphan) == 0, "the first word");
-    gm_list_for_each (o, &c->server->objects, struct srv_object, link)
-        if (o->owner == c && o->host && pwrite(o->fd, &orphan, sizeof(orphan), 0) < 0)
-            srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
 }
 
 void srv_objects_end(struct srv_session *c, bool all)

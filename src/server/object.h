@@ -68,11 +68,10 @@ bool srv_object_keeps(struct srv_allocation *a);
  * have stay. */
 void srv_objects_end(struct srv_session *c, bool all);
 
-/* Nothing of the session runs any more: whoever waits for its signals need not. */
-void srv_objects_orphan(struct srv_session *c);
-
 /* --- attach.c: ranges and what is mapped there ---------------------------------------------------------------------- */
 
+/* Nothing of the session runs any more: whoever waits for what it has recorded need not. */
+void srv_signals_end(struct srv_session *c);
 /* Frees what is left of ranges and mappings, as above. */
 void srv_attachments_end(struct srv_session *c, bool all);
 /* Tells a new executor about them. */

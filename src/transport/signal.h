@@ -6,7 +6,11 @@
  * `done` is several words because records in different streams may finish in any order; a number uses the word of its
  * remainder, and that word only after the number before it there has been stored.
  *
- * Everything in it may be wrong: all who have the page can write it. It only says when to go on.
+ * Whose a number is stands beside it, from the moment it is taken: what a program has recorded when it ends is never
+ * stored by its device, and the server does so, once nothing of that program runs any more.
+ *
+ * Everything in it may be wrong: all who have the page can write it. It only says when to go on. Who scribbles in it can
+ * keep those waiting that share the page, and nobody else.
  */
 #ifndef GMUX_TRANSPORT_SIGNAL_H
 #define GMUX_TRANSPORT_SIGNAL_H
@@ -16,28 +20,52 @@
 #include "base/attr.h"
 
 #define TP_SIGNAL_PAGE  4096u
-#define TP_SIGNALS      63u /* of a page */
+#define TP_SIGNALS      32u /* of a page */
 #define TP_SIGNAL_WORDS 8u
 
 struct tp_signal {
-    _Atomic uint32_t recorded; /* number of the last record */
-    _Atomic uint32_t recorder; /* whose it was: a random number of the process */
+    _Atomic uint64_t
+        records[TP_SIGNAL_WORDS]; /* the last number that uses the word, and in the upper half whose it is */
     _Atomic uint32_t done[TP_SIGNAL_WORDS];
-    uint32_t reserved[6];
+    _Atomic uint32_t recorded; /* number of the last record */
+    uint32_t reserved[7];
 };
-_Static_assert(sizeof(struct tp_signal) == 64, "layout");
+_Static_assert(sizeof(struct tp_signal) == 128, "layout");
 
 struct tp_signal_page {
-    _Atomic uint32_t orphan; /* server: who made the page is gone, and none of its work runs any more */
-    uint32_t reserved[15];
     struct tp_signal signals[TP_SIGNALS];
 };
 _Static_assert(sizeof(struct tp_signal_page) == TP_SIGNAL_PAGE, "layout");
+
+/* A client's name in these pages, which no other client of the server has while it has its window: not 0. */
+#define TP_SIGNAL_WINDOW_BITS 32u /* windows are aligned to 2 to the power of this, at least */
+static inline uint32_t tp_signal_recorder(uint64_t window_base)
+{
+    return (uint32_t)(window_base >> TP_SIGNAL_WINDOW_BITS);
+}
 
 static inline bool tp_signal_reached(const struct tp_signal *s, uint32_t number)
 {
     uint32_t done = atomic_load_explicit(&s->done[number % TP_SIGNAL_WORDS], memory_order_acquire);
     return (int32_t)(done - number) >= 0;
 }
+
+/* Whether `recorder` has taken that number, and nobody the next one of its word. */
+static inline bool tp_signal_is_of(const struct tp_signal *s, uint32_t number, uint32_t recorder)
+{
+    return atomic_load_explicit(&s->records[number % TP_SIGNAL_WORDS], memory_order_acquire) ==
+           ((uint64_t)recorder << 32 | number);
+}
+
+/* Takes the next number for `recorder`. 0; -EAGAIN: the number before it in its word has not been stored, and the next
+ * one is not `in_order`, of which the caller knows that its device stores it after that one. */
+#define TP_SIGNAL_NONE UINT64_MAX /* for `in_order` */
+int tp_signal_take(struct tp_signal *s, uint32_t recorder, uint64_t in_order, uint32_t *number);
+
+/* Stores what a device would have. */
+void tp_signal_store(struct tp_signal *s, uint32_t number);
+
+/* Stores what the devices will not any more: all that `recorder` has taken. */
+void tp_signals_end(struct tp_signal_page *page, uint32_t recorder);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Used up by the tests that kill them. */
-static struct peer peers[5];
+static struct peer peers[8];
 
 #define MIB (1u << 20)
 
@@ -304,6 +304,107 @@ static void recorder_killed(void)
     OK(cuStreamDestroy(stream));
 }
 
+/* The same with an event of ours, and for a third process; it is an event like any other afterwards. */
+static void importer_gone(struct peer *p, bool killed)
+{
+    CUevent event;
+    CUstream stream;
+    CUdeviceptr flag;
+    CUipcEventHandle handle;
+    unsigned char byte = 0;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&flag, 1));
+    OK(cuMemsetD8(flag, 0, 1));
+    OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    OK(cuIpcGetEventHandle(&handle, event));
+    ASK_OK(peers[3], .op = PEER_EVENT_OPEN, .event = handle);
+    ASK_OK(*p, .op = PEER_EVENT_OPEN, .event = handle);
+    ASK_OK(*p, .op = PEER_RECORD);
+    ASK_OK(*p, .op = PEER_HOLD);
+    for (unsigned i = 0; i < 5; i++)
+        ASK_OK(*p, .op = PEER_RECORD);
+    OK(cuStreamWaitEvent(stream, event, 0));
+    OK(cuMemsetD8Async(flag, 7, 1, stream));
+    ASK_OK(peers[3], .op = PEER_STREAM_WAIT);
+    IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    EQ(ASK(peers[3], .op = PEER_QUERY).result, CUDA_ERROR_NOT_READY);
+    OK(cuMemcpyDtoH(&byte, flag, 1));
+    EQ(byte, 0);
+    if (killed)
+        peer_kill(p);
+    else
+        peer_exit(p);
+    OK(cuEventSynchronize(event));
+    OK(cuEventQuery(event));
+    OK(cuStreamSynchronize(stream));
+    EQ(tap_byte(flag), 7);
+    ASK_OK(peers[3], .op = PEER_EVENT_WAIT);
+    ASK_OK(peers[3], .op = PEER_SYNC);
+    for (unsigned i = 0; i < 20; i++) {
+        OK(cuEventRecord(event, stream));
+        ASK_OK(peers[3], .op = PEER_RECORD);
+    }
+    ASK_OK(peers[3], .op = PEER_HOLD);
+    ASK_OK(peers[3], .op = PEER_RECORD);
+    IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    ASK_OK(peers[3], .op = PEER_LET_GO);
+    OK(cuEventSynchronize(event));
+    ASK_OK(peers[3], .op = PEER_SYNC);
+    ASK_OK(peers[3], .op = PEER_EVENT_END);
+    OK(cuEventDestroy(event));
+    OK(cuMemFree(flag));
+    OK(cuStreamDestroy(stream));
+}
+
+static void importer_killed_recording(void)
+{
+    need_peers();
+    if (tap_genuine())
+        tap_skip("what an event of a dead process does is not defined");
+    importer_gone(&peers[5], true);
+}
+
+static void importer_exits_recording(void)
+{
+    need_peers();
+    if (tap_genuine())
+        tap_skip("what an event of a dead process does is not defined");
+    importer_gone(&peers[6], false);
+}
+
+/* Behind a kernel that would run for ever. A GPU cannot end it, so we do: not before that has it been recorded. */
+static void importer_killed_in_a_kernel(void)
+{
+    CUevent event;
+    CUdeviceptr word;
+    CUipcMemHandle memory;
+    CUipcEventHandle handle;
+    need_peers();
+    if (tap_genuine())
+        tap_skip("what an event of a dead process does is not defined");
+    if (!tap_computes())
+        tap_skip("the device runs no kernels");
+    OK(cuMemAlloc(&word, 4));
+    OK(cuMemsetD32(word, 0, 1));
+    OK(cuCtxSynchronize());
+    OK(cuIpcGetMemHandle(&memory, word));
+    OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    OK(cuIpcGetEventHandle(&handle, event));
+    ASK_OK(peers[7], .op = PEER_EVENT_OPEN, .event = handle);
+    ASK_OK(peers[7], .op = PEER_AWAIT, .pointer = open_in(&peers[7], memory));
+    ASK_OK(peers[7], .op = PEER_RECORD);
+    IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+    peer_kill(&peers[7]);
+    if (tap_gpu()) {
+        IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+        OK(cuMemsetD32(word, 1, 1));
+    }
+    OK(cuEventSynchronize(event));
+    OK(cuEventDestroy(event));
+    OK(cuMemFree(word));
+}
+
 static void event_handles(void)
 {
     CUevent event, plain, opened;
@@ -350,10 +451,23 @@ static void alone_like_any_event(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(seen_by_both),    TEST(the_other_way),        TEST(opened_twice),       TEST(opened_at_home),
-        TEST(wrong),           TEST(stale_and_forged),     TEST(freed_while_open),   TEST(exporter_killed),
-        TEST(importer_killed), TEST(waits_for_another),    TEST(others_wait_for_us), TEST(recorder_killed),
-        TEST(event_handles),   TEST(alone_like_any_event),
+        TEST(seen_by_both),
+        TEST(the_other_way),
+        TEST(opened_twice),
+        TEST(opened_at_home),
+        TEST(wrong),
+        TEST(stale_and_forged),
+        TEST(freed_while_open),
+        TEST(exporter_killed),
+        TEST(importer_killed),
+        TEST(waits_for_another),
+        TEST(others_wait_for_us),
+        TEST(recorder_killed),
+        TEST(importer_killed_recording),
+        TEST(importer_exits_recording),
+        TEST(importer_killed_in_a_kernel),
+        TEST(event_handles),
+        TEST(alone_like_any_event),
     };
     for (unsigned i = 0; i < COUNT(peers); i++)
         peer_start(&peers[i]);

@@ -61,15 +61,14 @@ static CUresult map_access(struct peer_message *m)
     return cuMemSetAccess(m->pointer, 2 << 20, &wanted, 1);
 }
 
-static CUresult poke(CUdeviceptr at)
+static CUresult launch_with(const char *kernel, CUdeviceptr at)
 {
     CUmodule module;
     CUfunction f;
     void *params[] = { &at };
     TRY(cuModuleLoadData(&module, tap_ptx));
-    TRY(cuModuleGetFunction(&f, module, "poke"));
-    TRY(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, own.stream, params, NULL));
-    return cuStreamSynchronize(own.stream);
+    TRY(cuModuleGetFunction(&f, module, kernel));
+    return cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, own.stream, params, NULL);
 }
 
 static CUresult perform(struct peer_message *m, int fd)
@@ -142,7 +141,10 @@ static CUresult perform(struct peer_message *m, int fd)
     case PEER_POOL_END:
         return cuMemPoolDestroy(own.pool);
     case PEER_POKE:
-        return poke(m->pointer);
+        TRY(launch_with("poke", m->pointer));
+        return cuStreamSynchronize(own.stream);
+    case PEER_AWAIT:
+        return launch_with("await", m->pointer);
     case PEER_EXIT:
         _exit(0);
     }
@@ -258,6 +260,14 @@ unsigned peer_byte(struct peer *p, CUdeviceptr pointer)
 void peer_kill(struct peer *p)
 {
     kill(p->pid, SIGKILL);
+    peer_wait(p);
+}
+
+void peer_exit(struct peer *p)
+{
+    const struct peer_message m = { .op = PEER_EXIT };
+    if (send(p->socket, &m, sizeof(m), MSG_NOSIGNAL) != (ssize_t)sizeof(m))
+        tap_fail(__FILE__, __LINE__, "the other process is gone");
     peer_wait(p);
 }
 

@@ -37,6 +37,7 @@ enum peer_op {
     PEER_FREE_ASYNC,   /* pointer: in the stream */
     PEER_POOL_END,     /* destroys the pool */
     PEER_POKE,         /* pointer: a kernel stores there; the result of waiting for it */
+    PEER_AWAIT,        /* pointer: a kernel in the stream, which ends when the word there is not 0 */
     PEER_EXIT,
 };
 
@@ -72,6 +73,8 @@ struct peer_message peer_answer(struct peer *p, struct peer_message m);
 unsigned peer_byte(struct peer *p, CUdeviceptr pointer);
 /* Kills it and waits until it is gone. */
 void peer_kill(struct peer *p);
+/* Has it exit, with whatever it has under way, and waits for that. */
+void peer_exit(struct peer *p);
 /* Waits for one that was told to exit. */
 void peer_wait(struct peer *p);
 

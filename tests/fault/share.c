@@ -315,32 +315,6 @@ static void executor_replaced(void)
     raw_client_close(&a);
 }
 
-/* Whoever waits for an event of a program that has failed hears so while that program still lives: also if it did so because its
- * executor has ended. */
-static void signals_of_one_that_failed(void)
-{
-    static struct raw_client a, b;
-    struct wire_object_made m;
-    struct wire_rec_gate gate = { 0 };
-    uint32_t orphan = 0;
-    open_client(&a);
-    open_client(&b);
-    ASK(&a, object_create, .size = 4096, .kind = WIRE_MEMORY_KIND_HOST);
-    wire_get_object_made(&a.packet->body, &m);
-    int page = tp_packet_take_fd(a.packet, 0);
-    RAW_CHECK(m.result == 0 && page >= 0);
-    uint64_t standing = raw_post(&a, 1, WIRE_OP_GATE, &gate, sizeof(gate), NULL, 0);
-    while (atomic_load(&a.shared.streams[1].arrived) < standing)
-        ;
-    RAW_CHECK(kill(raw_server_executor(&server), SIGKILL) == 0);
-    RAW_CHECK(raw_wait(&a, 1, standing) == GM_CUDA_LAUNCH_FAILED);
-    RAW_CHECK(raw_server_says(&server, "takes over"));
-    RAW_CHECK(pread(page, &orphan, sizeof(orphan), 0) == sizeof(orphan) && orphan == 1);
-    close(page);
-    raw_client_close(&b);
-    raw_client_close(&a);
-}
-
 /* Who imports is charged, so that exporters that die cannot be used to get more than one's limit. */
 static void charged(void)
 {
@@ -445,7 +419,6 @@ int main(void)
         outlives(i & 1, i & 2);
     }
     executor_replaced();
-    signals_of_one_that_failed();
     charged();
     anything_goes();
     raw_server_drain(&server);
