@@ -2,6 +2,7 @@
  * Programs that end, or fail, with records of events under way that others wait for (transport/signal.h). The others hear of it, but not
  * before the device is rid of such a program's work; and what the living have recorded stays theirs.
  */
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,7 +144,36 @@ static void not_before_its_work_is_gone(void)
     forget(&page);
 }
 
-/* While the program still lives: also if it has failed because its executor has ended. */
+/* While the program still lives, and has the page. */
+static void of_one_with_a_fault(void)
+{
+    struct wire_rec_launch nonsense = { .module = 999 };
+    open_client(&owner, 205);
+    open_client(&importer, 206);
+    struct page page = make(&owner);
+    struct tp_signal *s = &page.at->signals[0];
+    uint64_t at = open_page(&importer, &page);
+    uint32_t its = take(&importer, s), owners = take(&owner, s);
+    ends_slowly(&importer);
+    raw_post(&importer, 1, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
+    int go = slow_begins();
+    RAW_CHECK(raw_server_says(&server, "gets error 400"));
+    ASK(&importer, object_unmap, .address = at);
+    RAW_CHECK(status(&importer) == 0);
+    goes_on(&neighbour);
+    RAW_CHECK(!tp_signal_reached(s, its));
+    let_go(go);
+    while (!tp_signal_reached(s, its)) /* the test's bound is this one's */
+        (void)poll(NULL, 0, 1);
+    RAW_CHECK(!tp_signal_reached(s, owners));
+    raw_client_close(&importer);
+    raw_client_close(&owner);
+    raw_server_settle(&server, 1);
+    raw_server_forget_log(&server);
+    forget(&page);
+}
+
+/* The same, because its executor has ended. */
 static void of_one_that_failed(void)
 {
     struct wire_rec_gate gate = { 0 };
@@ -214,6 +244,7 @@ int main(void)
 {
     frame_begin(50);
     not_before_its_work_is_gone();
+    of_one_with_a_fault();
     of_one_that_failed();
     again_and_again();
     frame_end();
