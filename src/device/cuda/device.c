@@ -253,6 +253,8 @@ static CUresult find_gpus(struct dev *d)
         d->gpus[i].dev = d;
         d->gpus[i].index = i;
         d->seconds[i] = (struct cuda_gpu) { .dev = d, .index = i, .is_second = true };
+        pthread_mutex_init(&d->gpus[i].stacks_lock, NULL);
+        pthread_mutex_init(&d->seconds[i].stacks_lock, NULL);
         r = d->api.cuDeviceGet(&d->gpus[i].device, (int)i);
         if (r == CUDA_SUCCESS)
             describe(&d->gpus[i]);

@@ -56,30 +56,32 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     return r;
 }
 
-/* One thread at a time changes a limit of the stack, and knows what others want. It may wait with that for the GPU, as the others would. */
-static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* At least this. The driver gives back local memory beyond the limit, which kernels may count on (room.h). */
+/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which kernels may count on (room.h). So nothing is
+ * asked for but what they have; unless that is still to come, with a launch, and the driver refuses it. */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
+    const uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
+    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local));
+    return r != CUDA_SUCCESS && value < local ? set(g, CU_LIMIT_STACK_SIZE, value) : r;
+}
+
+static CUresult raise_to(struct cuda_gpu *g, uint64_t value)
+{
     CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&stacks_lock);
-    uint32_t local = atomic_load_explicit(&g->local, memory_order_relaxed);
-    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) &&
-        (r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(value, local))) == CUDA_SUCCESS) {
+    pthread_mutex_lock(&g->stacks_lock);
+    if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) && (r = set_stack(g, value)) == CUDA_SUCCESS) {
         atomic_store_explicit(&g->stack, value, memory_order_relaxed);
         cuda_room_local(g, (uint32_t)value);
     }
-    pthread_mutex_unlock(&stacks_lock);
+    pthread_mutex_unlock(&g->stacks_lock);
     return r;
 }
 
-void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local)
+void cuda_limits_shrink(struct cuda_gpu *g)
 {
-    pthread_mutex_lock(&stacks_lock);
-    size_t stack = atomic_load_explicit(&g->stack, memory_order_relaxed); /* somebody may have come meanwhile */
-    CUresult r = set(g, CU_LIMIT_STACK_SIZE, GM_MAX(stack, local));
-    pthread_mutex_unlock(&stacks_lock);
+    pthread_mutex_lock(&g->stacks_lock);
+    CUresult r = set_stack(g, atomic_load_explicit(&g->stack, memory_order_relaxed));
+    pthread_mutex_unlock(&g->stacks_lock);
     if (r != CUDA_SUCCESS)
         gm_warn(&topic, "local memory that nobody needs stays: error %d", (int)r);
 }
@@ -94,7 +96,7 @@ void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other)
 {
     if (GM_LIKELY(!cuda_limits_are_behind(g, other)))
         return;
-    CUresult r = set_stack(g, atomic_load_explicit(&other->stack, memory_order_relaxed));
+    CUresult r = raise_to(g, atomic_load_explicit(&other->stack, memory_order_relaxed));
     if (r != CUDA_SUCCESS)
         gm_warn(&topic, "stacks stay smaller than in the other context: error %d", (int)r);
 }
@@ -104,7 +106,7 @@ static CUresult raise_stack(struct dev_client *c, uint64_t value)
     if (value <= atomic_load_explicit(&c->asked->stack, memory_order_relaxed))
         return CUDA_SUCCESS;
     struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
-    return g ? set_stack(g, value) : CUDA_ERROR_NOT_READY;
+    return g ? raise_to(g, value) : CUDA_ERROR_NOT_READY;
 }
 
 static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)

@@ -347,7 +347,7 @@ static void shrink(struct cuda_gpu *g)
     if (!much)
         return;
     cuda_enter(g);
-    cuda_limits_shrink(g, wanted);
+    cuda_limits_shrink(g);
     gm_info(&topic, "device %u: local memory of %u bytes a thread was given back", g->index, had);
 }
 

@@ -95,11 +95,12 @@ struct cuda_gpu {
     int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
     CUstream print_stream; /* output.h: always empty */
     struct cuda_room room;
-    _Atomic uint32_t waits; /* calls that may wait for what runs (quiet.h); changes under dev->lock */
-    uint64_t stood;         /* dev->lock: when an operation was last seen that took long */
-    _Atomic size_t stack;   /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
-    _Atomic uint32_t local; /* room.h: local memory of each thread that there is .. */
-    _Atomic bool heap;      /* .. and the heap of device malloc is there */
+    _Atomic uint32_t waits;      /* calls that may wait for what runs (quiet.h); changes under dev->lock */
+    uint64_t stood;              /* dev->lock: when an operation was last seen that took long */
+    pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
+    _Atomic size_t stack;        /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
+    _Atomic uint32_t local;      /* room.h: local memory of each thread that there is .. */
+    _Atomic bool heap;           /* .. and the heap of device malloc is there */
 };
 
 struct dev {
@@ -473,8 +474,8 @@ int cuda_object_destroy(struct dev_client *c, struct wire_dec *args, struct wire
 /* --- limit.c: the client's thread, but for the beginning */
 /* Of a context that is new, and current. */
 void cuda_limits_open(struct cuda_gpu *g);
-/* Gives back local memory of a context, which is quiet and current, but for so much for each thread. An order's thread. */
-void cuda_limits_shrink(struct cuda_gpu *g, uint32_t local);
+/* Gives back local memory of a context, which is quiet and current, but for what is wanted now (g->local, g->stack). An order's thread. */
+void cuda_limits_shrink(struct cuda_gpu *g);
 /* Kernels have had more stack in the GPU's other context than there is in this one. */
 bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
 /* Kernels may need as much stack in a context, which is quiet and current, as in the GPU's other one. */

@@ -93,9 +93,9 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute, CUfunc
 
 static unsigned shrunk;
 
-void cuda_limits_shrink(struct cuda_gpu *g, uint32_t bytes)
+void cuda_limits_shrink(struct cuda_gpu *g)
 {
-    shrunk = bytes;
+    shrunk = atomic_load(&g->local);
 }
 
 static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, const char *name)

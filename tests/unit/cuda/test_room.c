@@ -404,8 +404,44 @@ Test(room, a_stack_stays_when_local_memory_goes)
     cr_assert_eq(g->local, 8u << 10);
     raise_stack(c, 12u << 10);
     cr_assert_eq(fake_stack(), 12u << 10);
-    cuda_limits_shrink(g, 8u << 10); /* that was before */
+    cuda_limits_shrink(g); /* for what was before */
     cr_assert_eq(fake_stack(), 12u << 10);
+    cuda_room_local(g, local); /* meanwhile somebody else has come, who needs it */
+    cuda_limits_shrink(g);
+    cr_assert_eq(fake_stack(), local);
     fake_client_end(large);
+    fake_client_end(c);
+}
+
+/* Whoever wants a stack has it elsewhere, and the kernel's local memory is not asked for there. */
+Test(room, nobody_waits_for_a_kernel_that_wants_a_stack, .init = begin, .fini = end)
+{
+    atomic_store(&d->gpus[0].local, 400u << 10);
+    raise_stack(two, 4u << 10);
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cuda_enter(&d->seconds[0]);
+    cr_assert_eq(fake_stack(), 4u << 10);
+    cuda_enter(&d->gpus[0]);
+    cr_assert_eq(fake_stack(), 0);
+}
+
+static CUresult (*set_limit)(CUlimit limit, size_t value);
+
+static CUresult set_limit_up_to(CUlimit limit, size_t value)
+{
+    return value > 64u << 10 ? CUDA_ERROR_OUT_OF_MEMORY : set_limit(limit, value);
+}
+
+/* Nor is anybody refused a small one. */
+Test(room, local_memory_that_there_is_not_is_not_for_a_stack)
+{
+    struct dev *device = fake_device();
+    struct cuda_gpu *g = &device->gpus[0];
+    struct dev_client *c = fake_client(device, FAKE_SMS, 0);
+    set_limit = device->api.cuCtxSetLimit;
+    device->api.cuCtxSetLimit = set_limit_up_to;
+    g->local = 400u << 10; /* of a kernel whose launch the driver is about to refuse */
+    raise_stack(c, 4u << 10);
+    cr_assert_eq(fake_stack(), 4u << 10);
     fake_client_end(c);
 }
