@@ -5,10 +5,9 @@
  *
  * It takes only what is prompt (device.h). For everything else, and when there is much, it wakes the client's thread and has nothing
  * more to do with that client until its thread sleeps again; a client for which that happens each time does without. Whose records
- * come soon after one another is better served by a thread that spins, as long as there are processors for it: one thread cannot
- * hand over for many. A client that
- * is silent for a while sleeps altogether; with none left the poller sleeps, too. When a driver keeps the poller, the clients'
- * threads notice, and do without it until it gets on.
+ * come soon after one another is better served by a thread that spins, as long as there are processors for it: one thread
+ * cannot hand over for many. A client that is silent for a while sleeps altogether; with none left the poller sleeps, too.
+ * When a driver keeps the poller, the clients' threads notice, and do without it until it gets on.
  */
 #ifndef GMUX_EXECUTOR_POLLER_H
 #define GMUX_EXECUTOR_POLLER_H
