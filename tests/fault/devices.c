@@ -137,11 +137,8 @@ static void requests(void)
 
 static int status_of(struct raw_client *c, const struct wire_enc *e)
 {
-    struct wire_status m;
     raw_client_ask(c, e, NULL, 0);
-    RAW_CHECK(c->packet->header.type == WIRE_STATUS);
-    wire_get_status(&c->packet->body, &m);
-    return m.result;
+    return raw_status(c);
 }
 
 static int open_context(struct raw_client *c, uint32_t context, uint32_t device)

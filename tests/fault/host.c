@@ -52,41 +52,25 @@ static unsigned take_all(void)
     return n;
 }
 
-#define ASK(who, name, ...)                                                                                          \
-    do {                                                                                                             \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer, sizeof(buffer));                                                                  \
-        wire_pack_##name(&e_, ++(who)->serial, &(struct wire_##name) { __VA_ARGS__ });                               \
-        raw_client_ask(who, &e_, NULL, 0);                                                                           \
-    } while (0)
-
-static int status(void)
-{
-    struct wire_status m;
-    RAW_CHECK(c.packet->header.type == WIRE_STATUS);
-    wire_get_status(&c.packet->body, &m);
-    return m.result;
-}
-
 /* A page of another program's, as its events have: to let go of it is not waited for either, and it stays charged as long. */
 static void opened(void)
 {
     static struct raw_client other;
-    uint8_t buffer[128], token[32];
+    uint8_t token[32];
     struct wire_object_made made;
     struct wire_memory_shared shared;
     struct wire_memory_opened m;
     raw_client_open(&other, raw_server_connect(&server, 101));
     uint64_t before = raw_server_charged(&server);
-    ASK(&other, object_create, .size = 4096, .kind = WIRE_MEMORY_KIND_HOST);
+    RAW_ASK(&other, object_create, .size = 4096, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_object_made(&other.packet->body, &made);
     tp_packet_finish(other.packet);
-    ASK(&other, memory_share, .object = made.object);
+    RAW_ASK(&other, memory_share, .object = made.object);
     wire_get_memory_shared(&other.packet->body, &shared);
     RAW_CHECK(made.result == 0 && shared.result == 0 && shared.token.size == sizeof(token));
     memcpy(token, shared.token.data, sizeof(token));
     uint64_t unopened = raw_server_charged(&server);
-    ASK(&c, memory_open, .token = { token, sizeof(token) });
+    RAW_ASK(&c, memory_open, .token = { token, sizeof(token) });
     wire_get_memory_opened(&c.packet->body, &m);
     tp_packet_finish(c.packet);
     RAW_CHECK(m.result == 0);
@@ -94,15 +78,15 @@ static void opened(void)
 
     pid_t executor = raw_server_executor(&server);
     RAW_CHECK(kill(executor, SIGSTOP) == 0);
-    ASK(&c, object_unmap, .address = m.address);
-    RAW_CHECK(status() == 0);
-    ASK(&c, object_unmap, .address = m.address);
-    RAW_CHECK(status() == GM_CUDA_INVALID_VALUE);
+    RAW_ASK(&c, object_unmap, .address = m.address);
+    RAW_CHECK(raw_status(&c) == 0);
+    RAW_ASK(&c, object_unmap, .address = m.address);
+    RAW_CHECK(raw_status(&c) == GM_CUDA_INVALID_VALUE);
     RAW_CHECK(raw_server_charged(&server) == open);
     RAW_CHECK(kill(executor, SIGCONT) == 0);
     while (raw_server_charged(&server) != unopened)
         (void)poll(NULL, 0, 1);
-    ASK(&other, object_release, .object = made.object);
+    RAW_ASK(&other, object_release, .object = made.object);
     RAW_CHECK(raw_server_charged(&server) == before);
     raw_client_close(&other);
     raw_server_settle(&server, 1);

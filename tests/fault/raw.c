@@ -365,7 +365,7 @@ uint64_t raw_alloc(struct raw_client *c, uint64_t size, uint32_t kind, int *resu
     return m.result == 0 ? m.address : 0;
 }
 
-static int status_of(struct raw_client *c)
+int raw_status(struct raw_client *c)
 {
     struct wire_status m;
     RAW_CHECK(c->packet->header.type == WIRE_STATUS);
@@ -380,7 +380,7 @@ int raw_free(struct raw_client *c, uint64_t address)
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_memory_free(&e, ++c->serial, &(struct wire_memory_free) { .address = address });
     raw_client_ask(c, &e, NULL, 0);
-    return status_of(c);
+    return raw_status(c);
 }
 
 uint64_t raw_memory_free(struct raw_client *c)
@@ -423,7 +423,7 @@ int raw_unload(struct raw_client *c, uint32_t module)
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_module_unload(&e, ++c->serial, &(struct wire_module_unload) { .module = module });
     raw_client_ask(c, &e, NULL, 0);
-    return status_of(c);
+    return raw_status(c);
 }
 
 int raw_error(const struct raw_client *c)

@@ -97,6 +97,18 @@ bool raw_client_receive(struct raw_client *c);
 void raw_client_close(struct raw_client *c);
 /* Sends and waits for the answer with this serial; its packet is in c->packet. */
 void raw_client_ask(struct raw_client *c, const struct wire_enc *e, const int *fds, unsigned fds_count);
+/* The same with a message of this name and these fields, of at most so many bytes. */
+#define RAW_ASK_BYTES 512
+#define RAW_ASK(c, name, ...)                                                                                        \
+    do {                                                                                                             \
+        uint8_t buffer_[RAW_ASK_BYTES];                                                                              \
+        struct wire_enc e_;                                                                                          \
+        wire_enc_init(&e_, buffer_, sizeof(buffer_));                                                                \
+        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
+        raw_client_ask(c, &e_, NULL, 0);                                                                             \
+    } while (0)
+/* What that packet says, which is a status. */
+int raw_status(struct raw_client *c);
 uint64_t raw_alloc(struct raw_client *c, uint64_t size, uint32_t kind, int *result);
 int raw_free(struct raw_client *c, uint64_t address);
 uint64_t raw_memory_free(struct raw_client *c);

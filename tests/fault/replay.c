@@ -16,32 +16,21 @@
 static struct raw_server server;
 static struct raw_client greedy, failed, neighbour;
 
-#define ASK(c, name, ...)                                                                                            \
-    do {                                                                                                             \
-        uint8_t buffer_[256];                                                                                        \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer_, sizeof(buffer_));                                                                \
-        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
-        raw_client_ask(c, &e_, NULL, 0);                                                                             \
-    } while (0)
-
 /* Where the first one is. */
 static uint64_t map_everywhere(struct raw_client *c)
 {
     struct wire_object_made made;
     struct wire_memory_allocated range;
-    struct wire_status status;
-    ASK(c, object_create, .kind = WIRE_MEMORY_KIND_HOST, .size = 4096);
+    RAW_ASK(c, object_create, .kind = WIRE_MEMORY_KIND_HOST, .size = 4096);
     wire_get_object_made(&c->packet->body, &made);
     tp_packet_finish(c->packet);
-    ASK(c, range_reserve, .kind = WIRE_MEMORY_KIND_HOST, .size = 4096ull * PLACES);
+    RAW_ASK(c, range_reserve, .kind = WIRE_MEMORY_KIND_HOST, .size = 4096ull * PLACES);
     wire_get_memory_allocated(&c->packet->body, &range);
     RAW_CHECK(made.result == 0 && range.result == 0);
     for (unsigned i = 0; i < PLACES; i++) {
-        ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE,
-            .address = range.address + 4096ull * i, .size = 4096);
-        wire_get_status(&c->packet->body, &status);
-        RAW_CHECK(status.result == 0);
+        RAW_ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE,
+                .address = range.address + 4096ull * i, .size = 4096);
+        RAW_CHECK(raw_status(c) == 0);
     }
     return range.address;
 }

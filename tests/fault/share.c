@@ -30,22 +30,6 @@ static void open_client(struct raw_client *c)
 
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
-#define ASK(c, name, ...)                                                                                            \
-    do {                                                                                                             \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer, sizeof(buffer));                                                                  \
-        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
-        raw_client_ask(c, &e_, NULL, 0);                                                                             \
-    } while (0)
-
-static int status(struct raw_client *c)
-{
-    struct wire_status m;
-    RAW_CHECK(c->packet->header.type == WIRE_STATUS);
-    wire_get_status(&c->packet->body, &m);
-    return m.result;
-}
-
 struct token {
     uint8_t bytes[32];
 };
@@ -53,7 +37,7 @@ struct token {
 static int share(struct raw_client *c, uint64_t address, uint32_t object, struct token *out)
 {
     struct wire_memory_shared m;
-    ASK(c, memory_share, .address = address, .object = object);
+    RAW_ASK(c, memory_share, .address = address, .object = object);
     wire_get_memory_shared(&c->packet->body, &m);
     if (m.result == 0) {
         RAW_CHECK(m.token.size == sizeof(out->bytes));
@@ -65,7 +49,7 @@ static int share(struct raw_client *c, uint64_t address, uint32_t object, struct
 static int open_token(struct raw_client *c, const struct token *t, uint64_t *address)
 {
     struct wire_memory_opened m;
-    ASK(c, memory_open, .token = { t->bytes, sizeof(t->bytes) });
+    RAW_ASK(c, memory_open, .token = { t->bytes, sizeof(t->bytes) });
     wire_get_memory_opened(&c->packet->body, &m);
     *address = m.address;
     tp_packet_finish(c->packet);
@@ -74,20 +58,20 @@ static int open_token(struct raw_client *c, const struct token *t, uint64_t *add
 
 static int unmap(struct raw_client *c, uint64_t address)
 {
-    ASK(c, object_unmap, .address = address);
-    return status(c);
+    RAW_ASK(c, object_unmap, .address = address);
+    return raw_status(c);
 }
 
 static int map(struct raw_client *c, uint32_t object, uint64_t address, uint64_t size)
 {
-    ASK(c, object_map, .object = object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = address, .size = size);
-    return status(c);
+    RAW_ASK(c, object_map, .object = object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = address, .size = size);
+    return raw_status(c);
 }
 
 static uint32_t create(struct raw_client *c, uint64_t size, uint32_t kind, int *result)
 {
     struct wire_object_made m;
-    ASK(c, object_create, .size = size, .kind = kind);
+    RAW_ASK(c, object_create, .size = size, .kind = kind);
     wire_get_object_made(&c->packet->body, &m);
     RAW_CHECK(c->packet->fds_count == (m.result == 0 && kind == WIRE_MEMORY_KIND_HOST));
     tp_packet_finish(c->packet);
@@ -98,27 +82,27 @@ static uint32_t create(struct raw_client *c, uint64_t size, uint32_t kind, int *
 
 static int release(struct raw_client *c, uint32_t object)
 {
-    ASK(c, object_release, .object = object);
-    return status(c);
+    RAW_ASK(c, object_release, .object = object);
+    return raw_status(c);
 }
 
 static uint64_t reserve(struct raw_client *c, uint64_t size, uint32_t kind)
 {
     struct wire_memory_allocated m;
-    ASK(c, range_reserve, .size = size, .kind = kind);
+    RAW_ASK(c, range_reserve, .size = size, .kind = kind);
     wire_get_memory_allocated(&c->packet->body, &m);
     return m.result ? 0 : m.address;
 }
 
 static int unreserve(struct raw_client *c, uint64_t address)
 {
-    ASK(c, range_release, .address = address);
-    return status(c);
+    RAW_ASK(c, range_release, .address = address);
+    return raw_status(c);
 }
 
 static int export_fd(struct raw_client *c, uint32_t object)
 {
-    ASK(c, object_export, .object = object);
+    RAW_ASK(c, object_export, .object = object);
     int fd = tp_packet_take_fd(c->packet, 0);
     tp_packet_finish(c->packet);
     return fd;
@@ -173,7 +157,7 @@ static void tokens(void)
     }
     RAW_CHECK(open_token(&stranger, &t, &q) == GM_CUDA_INVALID_VALUE); /* another user's */
     RAW_CHECK(open_token(&a, &t, &q) == GM_CUDA_INVALID_CONTEXT);
-    ASK(&b, memory_open, .token = { t.bytes, 31 });
+    RAW_ASK(&b, memory_open, .token = { t.bytes, 31 });
     struct wire_memory_opened m;
     wire_get_memory_opened(&b.packet->body, &m);
     RAW_CHECK(m.result == GM_CUDA_INVALID_VALUE);

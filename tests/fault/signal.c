@@ -19,23 +19,6 @@ struct page {
 };
 
 static struct raw_client owner, importer, third;
-static uint8_t buffer[256];
-
-#define ASK(c, name, ...)                                                                                            \
-    do {                                                                                                             \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer, sizeof(buffer));                                                                  \
-        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
-        raw_client_ask(c, &e_, NULL, 0);                                                                             \
-    } while (0)
-
-static int status(struct raw_client *c)
-{
-    struct wire_status m;
-    RAW_CHECK(c->packet->header.type == WIRE_STATUS);
-    wire_get_status(&c->packet->body, &m);
-    return m.result;
-}
 
 static void open_client(struct raw_client *c, uint32_t pid)
 {
@@ -49,20 +32,20 @@ static struct page make(struct raw_client *c)
     struct wire_object_made made;
     struct wire_memory_allocated range;
     struct wire_memory_shared shared;
-    ASK(c, object_create, .size = TP_SIGNAL_PAGE, .kind = WIRE_MEMORY_KIND_HOST);
+    RAW_ASK(c, object_create, .size = TP_SIGNAL_PAGE, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_object_made(&c->packet->body, &made);
     int fd = tp_packet_take_fd(c->packet, 0);
     RAW_CHECK(made.result == 0 && fd >= 0);
     page.at = mmap(NULL, TP_SIGNAL_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     RAW_CHECK(page.at != MAP_FAILED);
     close(fd);
-    ASK(c, range_reserve, .size = TP_SIGNAL_PAGE, .kind = WIRE_MEMORY_KIND_HOST);
+    RAW_ASK(c, range_reserve, .size = TP_SIGNAL_PAGE, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_memory_allocated(&c->packet->body, &range);
     RAW_CHECK(range.result == 0);
-    ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = range.address,
-        .size = TP_SIGNAL_PAGE);
-    RAW_CHECK(status(c) == 0);
-    ASK(c, memory_share, .object = made.object);
+    RAW_ASK(c, object_map, .object = made.object, .access = WIRE_MEMORY_ACCESS_WRITE, .address = range.address,
+            .size = TP_SIGNAL_PAGE);
+    RAW_CHECK(raw_status(c) == 0);
+    RAW_ASK(c, memory_share, .object = made.object);
     wire_get_memory_shared(&c->packet->body, &shared);
     RAW_CHECK(shared.result == 0 && shared.token.size == sizeof(page.token));
     memcpy(page.token, shared.token.data, sizeof(page.token));
@@ -77,7 +60,7 @@ static void forget(const struct page *page)
 static uint64_t open_page(struct raw_client *c, const struct page *page)
 {
     struct wire_memory_opened m;
-    ASK(c, memory_open, .token = { page->token, sizeof(page->token) });
+    RAW_ASK(c, memory_open, .token = { page->token, sizeof(page->token) });
     wire_get_memory_opened(&c->packet->body, &m);
     tp_packet_finish(c->packet);
     RAW_CHECK(m.result == 0);
@@ -158,8 +141,8 @@ static void of_one_with_a_fault(void)
     raw_post(&importer, 1, WIRE_OP_LAUNCH, &nonsense, sizeof(nonsense), NULL, 0);
     int go = slow_begins();
     RAW_CHECK(raw_server_says(&server, "gets error 400"));
-    ASK(&importer, object_unmap, .address = at);
-    RAW_CHECK(status(&importer) == 0);
+    RAW_ASK(&importer, object_unmap, .address = at);
+    RAW_CHECK(raw_status(&importer) == 0);
     goes_on(&neighbour);
     RAW_CHECK(!tp_signal_reached(s, its));
     let_go(go);
@@ -221,8 +204,8 @@ static void again_and_again(void)
             for (unsigned k = 0; k < TP_SIGNAL_WORDS; k++)
                 atomic_store(&nonsense->records[k], (uint64_t)who << 32 | (0x9e3779b9u * (i + k)));
         } else if (i % 4 == 3) { /* it does not wait for its work */
-            ASK(&importer, object_unmap, .address = at);
-            RAW_CHECK(status(&importer) == 0);
+            RAW_ASK(&importer, object_unmap, .address = at);
+            RAW_CHECK(raw_status(&importer) == 0);
         }
         raw_client_close(&importer);
         raw_server_settle(&server, 2);

@@ -22,14 +22,6 @@ static struct raw_server server;
 static uint32_t next_pid = 100;
 static uint8_t buffer[WIRE_PACKET_MAX];
 
-#define ASK(c, name, ...)                                                                                            \
-    do {                                                                                                             \
-        struct wire_enc e_;                                                                                          \
-        wire_enc_init(&e_, buffer, sizeof(buffer));                                                                  \
-        wire_pack_##name(&e_, ++(c)->serial, &(struct wire_##name) { __VA_ARGS__ });                                 \
-        raw_client_ask(c, &e_, NULL, 0);                                                                             \
-    } while (0)
-
 static void open_client(struct raw_client *c, uint32_t uid)
 {
     raw_client_open(c, raw_server_connect_as(&server, next_pid++, uid));
@@ -63,7 +55,7 @@ static int take_object(struct raw_client *c, uint64_t unused)
 {
     struct wire_object_made m;
     (void)unused;
-    ASK(c, object_create, .size = 4096, .kind = WIRE_MEMORY_KIND_HOST);
+    RAW_ASK(c, object_create, .size = 4096, .kind = WIRE_MEMORY_KIND_HOST);
     wire_get_object_made(&c->packet->body, &m);
     tp_packet_finish(c->packet);
     return m.result;
@@ -72,7 +64,7 @@ static int take_object(struct raw_client *c, uint64_t unused)
 static int take_name(struct raw_client *c, uint64_t size)
 {
     struct wire_memory_allocated m;
-    ASK(c, range_reserve, .size = size, .kind = WIRE_MEMORY_KIND_DEVICE);
+    RAW_ASK(c, range_reserve, .size = size, .kind = WIRE_MEMORY_KIND_DEVICE);
     wire_get_memory_allocated(&c->packet->body, &m);
     return m.result;
 }
@@ -90,7 +82,7 @@ static int take_context(struct raw_client *c, uint64_t unused)
     static uint32_t number = 100;
     struct wire_status m;
     (void)unused;
-    ASK(c, context_open, .context = number++);
+    RAW_ASK(c, context_open, .context = number++);
     wire_get_status(&c->packet->body, &m);
     return m.result;
 }
