@@ -281,14 +281,19 @@ static void others_wait_for_us(void)
     OK(cuStreamDestroy(stream));
 }
 
+static void not_of_the_dead_natively(void)
+{
+    if (tap_genuine())
+        tap_skip("what an event of a dead process does is not defined");
+}
+
 /* Nobody waits for what will not happen any more. */
 static void recorder_killed(void)
 {
     CUevent event;
     CUstream stream;
     need_peers();
-    if (tap_genuine())
-        tap_skip("what an event of a dead process does is not defined");
+    not_of_the_dead_natively();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     struct peer_message m = ASK(peers[4], .op = PEER_EVENT);
     EQ(m.result, CUDA_SUCCESS);
@@ -360,16 +365,14 @@ static void importer_gone(struct peer *p, bool killed)
 static void importer_killed_recording(void)
 {
     need_peers();
-    if (tap_genuine())
-        tap_skip("what an event of a dead process does is not defined");
+    not_of_the_dead_natively();
     importer_gone(&peers[5], true);
 }
 
 static void importer_exits_recording(void)
 {
     need_peers();
-    if (tap_genuine())
-        tap_skip("what an event of a dead process does is not defined");
+    not_of_the_dead_natively();
     importer_gone(&peers[6], false);
 }
 
@@ -381,8 +384,7 @@ static void importer_killed_in_a_kernel(void)
     CUipcMemHandle memory;
     CUipcEventHandle handle;
     need_peers();
-    if (tap_genuine())
-        tap_skip("what an event of a dead process does is not defined");
+    not_of_the_dead_natively();
     if (!tap_computes())
         tap_skip("the device runs no kernels");
     OK(cuMemAlloc(&word, 4));

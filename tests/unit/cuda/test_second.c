@@ -358,10 +358,9 @@ Test(second, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = en
 /* Until then it goes on where it is. */
 Test(second, so_are_shares, .init = begin, .fini = end)
 {
-    const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
     launch_unknown(own);
     wait_until_over(two, own);
-    cuda_client_set_share(two, 30, multiprocessors, 0);
+    (void)fake_limit(two);
     wants_to_come_back();
     cr_assert_eq(own->gpu, &d->seconds[0]);
     come_back();
