@@ -10,15 +10,6 @@ static bool is_real(enum ir_type t)
     return ir_types[t].class == 'F';
 }
 
-static LLVMValueRef flush(struct jit_gen *g, LLVMValueRef v)
-{
-    LLVMValueRef bits = jit_as_int(g, v);
-    LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x7f800000), "");
-    LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x80000000), "");
-    LLVMValueRef tiny = LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), "");
-    return LLVMBuildBitCast(g->b, jit_select(g, tiny, zero, bits), LLVMTypeOf(v), "");
-}
-
 /* Nearest value of the destination's range; both in 64 bits, except that the ranges of 64-bit types meet at one end
  * only. */
 static LLVMValueRef saturate_int(struct jit_gen *g, LLVMValueRef v, enum ir_type from, enum ir_type to)
@@ -152,7 +143,7 @@ static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
         return LLVMBuildBitCast(g->b, v, jit_like(v, g->f32), "");
     }
     v = jit_src(g, &g->i->src[k], from, vec);
-    return from == IR_F32 && (g->i->flags & IR_F_FTZ) ? flush(g, v) : v;
+    return from == IR_F32 && (g->i->flags & IR_F_FTZ) ? jit_flush(g, v) : v;
 }
 
 /* f32 or f64 to a floating point type; 16-bit ones come as integers. */
@@ -173,7 +164,7 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
         else
             v = wide ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f32), "") : v;
         if (g->i->flags & IR_F_FTZ)
-            v = flush(g, v);
+            v = jit_flush(g, v);
     } else if (wide || (g->i->flags & IR_F_SAT)) {
         jit_unsupported(g, "this cvt to 16-bit floating point");
         return v;

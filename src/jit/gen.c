@@ -62,6 +62,8 @@ static LLVMValueRef add_function(struct jit_gen *g, const char *name, LLVMTypeRe
         set_string_attribute(g, f, "prefer-vector-width", "512");
         set_string_attribute(g, f, "min-legal-vector-width", "512");
     }
+    if (g->flushes)
+        set_string_attribute(g, f, "denormal-fp-math", "preserve-sign,preserve-sign");
     if (!external)
         LLVMSetLinkage(f, LLVMInternalLinkage);
     return f;
@@ -417,12 +419,27 @@ static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
     jit_branch_unlikely(g, wrong, w->fault);
 }
 
+/* The block's code in a function of its own, so that nothing of it is moved to before or behind the switch. (A block that
+ * faults leaves by a signal handler, which starts with the processor's default, and does not come back here.) */
+static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRef block)
+{
+    set_attribute(g, block, "noinline");
+    LLVMValueRef entry = add_function(g, SOFT_ENTRY_SYMBOL, type, true);
+    LLVMValueRef args[] = { LLVMGetParam(entry, 0), LLVMGetParam(entry, 1) };
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, entry, "start"));
+    jit_set_flushing(g, true);
+    LLVMValueRef r = LLVMBuildCall2(g->b, type, block, args, 2, "");
+    jit_set_flushing(g, false);
+    LLVMBuildRet(g->b, r);
+}
+
 static void emit_wrapper(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->ptr };
     struct wrapper w = { 0 };
     memset(g->cached, 0, sizeof(g->cached));
-    w.f = add_function(g, SOFT_ENTRY_SYMBOL, LLVMFunctionType(g->i32, params, 2, 0), true);
+    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 2, 0);
+    w.f = add_function(g, g->flushes ? "block" : SOFT_ENTRY_SYMBOL, type, !g->flushes);
     g->function = w.f;
     g->block = w.block = LLVMGetParam(w.f, 1);
     LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, w.f, "start");
@@ -446,6 +463,8 @@ static void emit_wrapper(struct jit_gen *g)
         emit_simple_block(g, &w);
     else
         emit_phased_block(g, &w);
+    if (g->flushes)
+        emit_flushing_entry(g, type, w.f);
 }
 
 static void emit_info(struct jit_gen *g)
@@ -468,6 +487,7 @@ static void generate(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32 };
     g->region_type = LLVMFunctionType(g->i32, params, 4, 0);
+    g->flushes = jit_kernel_flushes(g->fn);
     for (uint32_t r = 0; r < g->fn->reg_count; r++)
         g->save_offset[r] = IR_NONE;
     lay_out_save_area(g);

@@ -10,7 +10,7 @@
  *
  * Files: gen.c (module, regions, wrapper), flow.c (blocks, branches), value.c (registers, operands, masks), memory.c,
  * space.c, affine.c, lanes.c (loads and stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c,
- * convert.c, approx.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
+ * convert.c, approx.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -36,6 +36,7 @@ struct jit_gen {
     const struct soft_job_options *options;
     const struct jit_target *target;
     uint32_t ntid[3]; /* block size the code is for; 0: any */
+    bool flushes;     /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     bool failed;      /* something is unsupported: `reason` says what; code made from here on is never used */
     char reason[SOFT_JOB_REASON_MAX];
 
@@ -180,6 +181,14 @@ LLVMValueRef jit_ex2(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_lg2(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine);
 LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x);
+
+/* --- subnormal.c --- */
+/* Whether the kernel may run with a processor that flushes subnormal numbers. */
+bool jit_kernel_flushes(const struct ir_fn *fn);
+/* Has the thread's processor flush, or not, from here on. */
+void jit_set_flushing(struct jit_gen *g, bool on);
+/* f32 with subnormal numbers replaced by zeroes of the same sign, whatever the processor does. */
+LLVMValueRef jit_flush(struct jit_gen *g, LLVMValueRef v);
 
 /* --- lanes.c: one lane after the other --- */
 /* A loop over the lanes set in `bits`; between begin and end, `lane` (i32) is the current one. */

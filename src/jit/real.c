@@ -14,22 +14,11 @@ static bool is_real(enum ir_type t)
     return t == IR_F32 || t == IR_F64;
 }
 
-/* Subnormal values become zero of the same sign. */
-static LLVMValueRef flush(struct jit_gen *g, LLVMValueRef v)
-{
-    LLVMTypeRef t = LLVMTypeOf(v);
-    LLVMValueRef bits = jit_as_int(g, v);
-    LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x7f800000), "");
-    LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, 0x80000000), "");
-    LLVMValueRef tiny = LLVMBuildICmp(g->b, LLVMIntEQ, exponent, LLVMConstNull(LLVMTypeOf(bits)), "");
-    return LLVMBuildBitCast(g->b, jit_select(g, tiny, zero, bits), t, "");
-}
-
 static LLVMValueRef source(struct jit_gen *g, unsigned k, bool vec)
 {
     enum ir_type t = (enum ir_type)g->i->type;
     LLVMValueRef v = jit_src(g, &g->i->src[k], t, vec);
-    return (g->i->flags & IR_F_FTZ) && t == IR_F32 ? flush(g, v) : v;
+    return (g->i->flags & IR_F_FTZ) && t == IR_F32 ? jit_flush(g, v) : v;
 }
 
 LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v)
@@ -39,10 +28,9 @@ LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v)
     return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOGT, v, zero, ""), below, zero);
 }
 
-static void result(struct jit_gen *g, LLVMValueRef v)
+/* Of a result behind the flushing. */
+static void finish(struct jit_gen *g, LLVMValueRef v)
 {
-    if ((g->i->flags & IR_F_FTZ) && g->i->type == IR_F32)
-        v = flush(g, v);
     if (g->i->flags & IR_F_SAT)
         v = jit_saturate(g, v);
     if (g->i->flags & IR_F_RELU) {
@@ -50,6 +38,23 @@ static void result(struct jit_gen *g, LLVMValueRef v)
         v = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOLE, v, zero, ""), zero, v);
     }
     jit_set(g, 0, v);
+}
+
+static void result(struct jit_gen *g, LLVMValueRef v)
+{
+    finish(g, (g->i->flags & IR_F_FTZ) && g->i->type == IR_F32 ? jit_flush(g, v) : v);
+}
+
+/* Whether the optimiser may find that an operation with this operand changes nothing, and drop it with its flushing. */
+static bool is_neutral(LLVMValueRef v)
+{
+    LLVMBool loses;
+    if (LLVMIsAConstantVector(v) || LLVMIsAConstantDataVector(v))
+        v = LLVMGetAggregateElement(v, 0);
+    if (!LLVMIsAConstantFP(v))
+        return LLVMIsConstant(v);
+    double d = LLVMConstRealGetDouble(v, &loses);
+    return d == 0 || d == 1 || d == -1;
 }
 
 /* Calls an intrinsic that works on `chunk` elements for all lanes; further arguments are the same for each call. */
@@ -113,8 +118,14 @@ static void emit_arithmetic(struct jit_gen *g, bool vec)
 {
     LLVMValueRef args[3], r;
     unsigned count = g->i->src_count;
-    for (unsigned k = 0; k < count && k < 3; k++)
-        args[k] = source(g, k, vec);
+    bool flush = (g->i->flags & IR_F_FTZ) && g->i->type == IR_F32, neutral = false;
+    for (unsigned k = 0; k < count && k < 3; k++) {
+        args[k] = jit_src(g, &g->i->src[k], (enum ir_type)g->i->type, vec);
+        neutral |= is_neutral(args[k]);
+    }
+    flush &= !g->flushes || neutral;
+    for (unsigned k = 0; flush && k < count && k < 3; k++)
+        args[k] = jit_flush(g, args[k]);
     bool nearest = is_nearest(g->i);
     switch (g->i->op) {
     case IR_OP_ADD:
@@ -141,7 +152,7 @@ static void emit_arithmetic(struct jit_gen *g, bool vec)
         r = nearest ? jit_call3(g, "llvm.fma", args[0], args[1], args[2]) : rounded(g, "vfmadd", args, 3, vec);
         break;
     }
-    result(g, r);
+    finish(g, flush ? jit_flush(g, r) : r);
 }
 
 /* A NaN loses against a number unless .NaN is given; -0 is below +0. */
@@ -219,6 +230,10 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
 
 static void emit_function(struct jit_gen *g, bool vec)
 {
+    if (g->i->op == IR_OP_RSQRT && g->flushes) { /* arithmetic all through, and no result is subnormal */
+        jit_set(g, 0, jit_rsqrt(g, jit_src(g, &g->i->src[0], IR_F32, vec)));
+        return;
+    }
     LLVMValueRef a = source(g, 0, vec);
     switch (g->i->op) {
     case IR_OP_RSQRT:
@@ -305,9 +320,9 @@ void jit_emit_compare(struct jit_gen *g)
         return;
     }
     LLVMValueRef a = jit_src(g, &i->src[0], t, vec), b = jit_src(g, &i->src[1], t, vec), r;
-    if (real && t == IR_F32 && (i->flags & IR_F_FTZ)) {
-        a = flush(g, a);
-        b = flush(g, b);
+    if (real && t == IR_F32 && (i->flags & IR_F_FTZ) && !g->flushes) {
+        a = jit_flush(g, a);
+        b = jit_flush(g, b);
     }
     if (real)
         r = LLVMBuildFCmp(g->b, real_predicate(i->cmp), a, b, "");
@@ -344,7 +359,7 @@ static void emit_select(struct jit_gen *g, bool vec)
     } else if (i->type2 == IR_F32) {
         LLVMValueRef c = jit_src(g, &i->src[2], IR_F32, vec);
         if (i->flags & IR_F_FTZ)
-            c = flush(g, c);
+            c = jit_flush(g, c);
         cond = LLVMBuildFCmp(g->b, LLVMRealOGE, c, jit_real(g, c, 0), "");
     } else {
         LLVMValueRef c = jit_src(g, &i->src[2], IR_S32, vec);
