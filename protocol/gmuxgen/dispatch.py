@@ -16,7 +16,7 @@ def symbols(spec):
 
 def api_header(spec):
     rows = list(symbols(spec))
-    o = [BANNER, "#ifndef GMUX_CLIENT_GEN_API_H", "#define GMUX_CLIENT_GEN_API_H", "", '#include "client/dispatch.h"', ""]
+    o = [BANNER, "#ifndef GMUX_CLIENT_GEN_API_H", "#define GMUX_CLIENT_GEN_API_H", "", '#include "client/entry/dispatch.h"', ""]
     if any(f.elsewhere for f in spec.functions):
         o += ["/* What <cuda.h> does not declare. */"]
         o += [line for t in spec.types if t.elsewhere for line in type_lines(t)]
@@ -100,7 +100,7 @@ def proc_table(spec):
         rows.append((f.base, f.since, 0, f.symbol))
         rows += [(f.base, since, 1, f"{f.symbol}_{t}") for t, since in f.twins.items()]
     rows.sort()
-    o = [BANNER, '#include "client/gen/api.h"', '#include "client/procaddr.h"', "",
+    o = [BANNER, '#include "client/gen/api.h"', '#include "client/entry/procaddr.h"', "",
          "/* Sorted by name, then version. */", "const struct rt_proc rt_procs[] = {"]
     o += [f'    {{ "{base}", {since}, {"true" if thread else "false"}, (rt_proc_fn){symbol} }},'
           for base, since, thread, symbol in rows]
@@ -110,7 +110,7 @@ def proc_table(spec):
 
 def errors(spec):
     values = spec.enum("CUresult").values
-    o = [BANNER, '#include "client/dispatch.h"', ""]
+    o = [BANNER, '#include "client/entry/dispatch.h"', ""]
     for function, column in (("rt_error_name", 0), ("rt_error_text", 2)):
         o += [f"const char *{function}(CUresult result)", "{", "    switch (result) {"]
         for v in values:

@@ -77,7 +77,7 @@ def table(spec):
         for p in f.params:
             functions += printer.argument(f, p)
         functions += ["    rt_trace_end(&line_, result_);", "    return result_;", "}", ""]
-    o = [BANNER, '#include "client/gen/api.h"', '#include "client/trace.h"', "",
+    o = [BANNER, '#include "client/gen/api.h"', '#include "client/entry/trace.h"', "",
          "#define UNDER atomic_load_explicit(&rt_trace_under, memory_order_acquire)", ""]
     for e in printer.enums:
         o += [f"static const struct rt_trace_name names_{e.name}[] = {{"]

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/uuid.h"
-#include "client/companion.h"
 #include "client/gen/api.h"
-#include "client/module.h"
+#include "client/module/module.h"
+#include "client/session/companion.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("tables");
 

@@ -6,7 +6,7 @@
 #ifndef GMUX_CLIENT_EXPORT_TABLE_H
 #define GMUX_CLIENT_EXPORT_TABLE_H
 
-#include "client/context.h"
+#include "client/stream/context.h"
 
 /* The interface to the runtime library: the genuine one's, handed on. */
 #define RT_TABLE_RUNTIME "6bd5fb6c-5bf4-e74a-8987-d93912fd9df9"

@@ -1,9 +1,9 @@
 /*
  * cuInit and what may be called before it.
  */
-#include "client/attach.h"
-#include "client/context.h"
 #include "client/gen/api.h"
+#include "client/session/attach.h"
+#include "client/stream/context.h"
 
 /* Another build of this library, looking for the genuine one, knows us by this name. */
 GM_EXPORT extern const char gmux_client_library[];

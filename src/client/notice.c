@@ -8,9 +8,9 @@
 #include <fcntl.h>
 
 #include "base/cleanup.h"
-#include "client/attach.h"
-#include "client/context.h"
 #include "client/gen/api.h"
+#include "client/session/attach.h"
+#include "client/stream/context.h"
 
 struct callback {
     struct rt_object object;

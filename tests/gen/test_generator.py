@@ -280,7 +280,7 @@ class Dispatch(Compile):
         self.assertEqual(generate("cuda.h", HERE / "small.cuda.api", self.tmp / "cuda.h").stderr, "")
         program = self.tmp / "small"
         files = [gen / name for name in sources] + [HERE / "small_main.c"]
-        files += [ROOT / "src" / name for name in ("client/dispatch.c", "client/procaddr.c", "client/trace.c", "base/log.c")]
+        files += [ROOT / "src" / name for name in ("client/entry/dispatch.c", "client/entry/procaddr.c", "client/entry/trace.c", "base/log.c")]
         # The generated folder first: its client/gen/api.h hides the real one.
         command = CC + ["-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror",
                         f"-I{self.tmp}", f"-I{ROOT / 'src'}", "-o", str(program), "-pthread"] + [str(f) for f in files]

@@ -137,7 +137,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
     wire_get_call_variable_find(args, &w);
     if (args->fatal)
         return GM_CUDA_INVALID_VALUE;
-    if (w.managed) /* clients find them themselves (client/module_managed.c) */
+    if (w.managed) /* clients find them themselves (client/module/managed.c) */
         return GM_CUDA_NOT_FOUND;
     if (cuda_values_find(m, w.name, &found.address, &found.size)) {
         wire_put_call_variable_found(reply, &found);

@@ -50,7 +50,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
 }
 
 /* Under a second executor, variables that the driver has given memory have lost what kernels made of them. What the program made of
- * constants, and of others whose addresses it has asked for, it counts itself (client/mortal.h). */
+ * constants, and of others whose addresses it has asked for, it counts itself (client/session/mortal.h). */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
     int r = m->values ? cuda_values_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;

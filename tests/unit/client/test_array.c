@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <string.h>
 
-#include "client/array.h"
+#include "client/memory/array.h"
 #include "fake.h"
 
 static struct fake fake;

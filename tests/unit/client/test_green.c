@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <string.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "fake.h"
 
 static struct fake fake;

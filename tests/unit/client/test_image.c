@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/handle.h"
-#include "client/module.h"
-#include "client/session.h"
+#include "client/module/module.h"
+#include "client/session/handle.h"
+#include "client/session/session.h"
 
 static int look(const void *data, struct rt_image *out)
 {

@@ -5,9 +5,9 @@
 #include <cuda.h>
 #include <string.h>
 
-#include "client/attach.h"
-#include "client/context.h"
-#include "client/module.h"
+#include "client/module/module.h"
+#include "client/session/attach.h"
+#include "client/stream/context.h"
 #include "fake.h"
 
 static struct fake fake;

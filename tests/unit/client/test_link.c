@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/call.h"
 #include "client/gen/api.h"
-#include "client/module.h"
+#include "client/module/module.h"
+#include "client/session/call.h"
 #include "device/cuda/state.h"
 
 TestSuite(link_client, .timeout = 20);

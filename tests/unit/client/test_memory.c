@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "fake.h"
 #include "transport/memfd.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/session.h"
+#include "client/session/session.h"
 #include "fake.h"
 
 static struct fake fake;

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "client/entry/procaddr.h"
 #include "client/gen/api.h"
-#include "client/procaddr.h"
 
 /* Exported functions are linked, not called: no table stands behind them here. */
 _Atomic(const struct rt_api *) rt_active;

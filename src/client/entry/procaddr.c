@@ -1,0 +1,87 @@
+/*
+ * Looks up functions for cuGetProcAddress. The rules are those of the genuine library: a name is a base name; the
+ * newest variant not newer than the version asked for is taken; per-thread variants, once asked for and existing, are
+ * not replaced by plain ones for a version that is too low; the call itself succeeds whatever it finds, so that
+ * programs look at the pointer and the status.
+ */
+#include "client/entry/procaddr.h"
+#include "client/gen/api.h"
+
+#include <string.h>
+
+/* The first row whose base is not less than `name`. */
+static size_t lower_bound(const struct rt_proc *table, size_t count, const char *name)
+{
+    size_t low = 0;
+    while (low < count) {
+        size_t middle = low + (count - low) / 2;
+        if (strcmp(table[middle].base, name) < 0)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, const char *name, int version,
+                                   bool per_thread, CUdriverProcAddressQueryResult *status)
+{
+    size_t first = lower_bound(table, count, name);
+    size_t end = first;
+    bool has_per_thread = false;
+    for (; end < count && strcmp(table[end].base, name) == 0; end++)
+        has_per_thread |= table[end].per_thread;
+    if (end == first) {
+        *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        return NULL;
+    }
+    bool wanted = per_thread && has_per_thread;
+    for (size_t i = end; i > first; i--) {
+        const struct rt_proc *p = &table[i - 1];
+        if (p->per_thread == wanted && p->since <= version) {
+            *status = CU_GET_PROC_ADDRESS_SUCCESS;
+            return p;
+        }
+    }
+    *status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+    return NULL;
+}
+
+static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t flags,
+                     CUdriverProcAddressQueryResult *status)
+{
+    const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    if (!symbol || !pfn || (flags & ~known) || flags == known)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct rt_proc *p = rt_proc_find(rt_procs, rt_procs_count, symbol, version,
+                                           flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);
+    rt_proc_fn function = p ? p->function : NULL;
+    bool newer = version > CUDA_VERSION || *status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    rt_proc_fn late = newer && rt_proc_late ? rt_proc_late(symbol, version, flags, p) : NULL;
+    if (late) {
+        function = late;
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    }
+    memcpy(pfn, &function, sizeof(function));
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                                CUdriverProcAddressQueryResult *symbolStatus)
+{
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    CUresult result = find(symbol, pfn, cudaVersion, flags, &status);
+    if (result == CUDA_SUCCESS && symbolStatus)
+        *symbolStatus = status;
+    return result;
+}
+
+/* The first form has no status to tell it with, so that a missing function is an error. */
+CUresult rt_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
+{
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    CUresult result = find(symbol, pfn, cudaVersion, flags, &status);
+    if (result == CUDA_SUCCESS && status != CU_GET_PROC_ADDRESS_SUCCESS)
+        return CUDA_ERROR_NOT_FOUND;
+    return result;
+}

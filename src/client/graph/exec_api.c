@@ -1,0 +1,318 @@
+/*
+ * Executable graphs as the program sees them: cuGraphInstantiate*, cuGraphLaunch, cuGraphExec*.
+ */
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/graph/exec.h"
+
+#define FLAGS_KNOWN                                                                                                  \
+    ((uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |                \
+     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+
+static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
+{
+    static atomic_bool said;
+    struct rt_exec *e;
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!out || (flags & ~FLAGS_KNOWN))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+        return rt_not_supported("a graph that kernels launch", &said);
+    rt_graph_lock();
+    const struct rt_graph *g = rt_graph_find(graph);
+    r = g && !g->inner && !g->capturing ? rt_exec_create(g, flags, &e) : CUDA_ERROR_INVALID_VALUE;
+    if (r == CUDA_SUCCESS)
+        *out = (CUgraphExec)rt_object_handle(&rt_execs, &e->object);
+    rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+{
+    return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE
+                                                      : instantiate(phGraphExec, hGraph, flags);
+}
+
+CUresult rt_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                                  size_t bufferSize)
+{
+    if (phErrorNode)
+        *phErrorNode = NULL;
+    if (logBuffer && bufferSize)
+        *logBuffer = '\0';
+    return instantiate(phGraphExec, hGraph, 0);
+}
+
+CUresult rt_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
+                               size_t bufferSize)
+{
+    return rt_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+CUresult rt_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                         CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+{
+    CUDA_GRAPH_INSTANTIATE_PARAMS *p = instantiateParams;
+    struct rt_stream *st;
+    struct rt_context *c;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = p->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? rt_enter_stream(p->hUploadStream, &c, &st) : CUDA_SUCCESS;
+    r = r ? r : instantiate(phGraphExec, hGraph, p->flags);
+    p->hErrNode_out = NULL;
+    p->result_out = r == CUDA_SUCCESS               ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+                    : r == CUDA_ERROR_INVALID_VALUE ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+                                                    : CUDA_GRAPH_INSTANTIATE_ERROR;
+    return r;
+}
+
+CUresult rt_cuGraphExecDestroy(CUgraphExec hGraphExec)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    rt_graph_lock();
+    struct rt_exec *e = rt_exec_find(hGraphExec);
+    if (e)
+        rt_exec_destroy(e);
+    rt_graph_unlock();
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_graph_lock();
+    const struct rt_exec *e = rt_exec_find(hGraphExec);
+    if (e)
+        *flags = e->flags & ~(uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    rt_graph_unlock();
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    rt_graph_lock(); /* which a capture needs to begin */
+    struct rt_exec *e = rt_exec_find(hGraph);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        r = rt_capture_refuse_locked(st);
+    else
+        r = e ? rt_exec_launch(e, st) : CUDA_ERROR_INVALID_VALUE;
+    rt_graph_unlock();
+    return r;
+}
+
+/* All that an upload could do was done when it was made. */
+CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_refuse(st);
+    rt_graph_lock();
+    r = rt_exec_find(hGraph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    rt_graph_unlock();
+    return r;
+}
+
+/* --- changes to single nodes -------------------------------------------------------------------------------------- */
+
+/* `r` is what reading the parameters came to. */
+static int set(CUgraphExec exec, CUgraphNode node, struct rt_params *p, int r)
+{
+    if (r)
+        return r;
+    rt_graph_lock();
+    struct rt_exec *e = rt_exec_find(exec);
+    struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
+    if (n) {
+        r = rt_exec_set(e, n, p);
+    } else {
+        rt_params_finish(p);
+        r = CUDA_ERROR_INVALID_VALUE;
+    }
+    rt_graph_unlock();
+    return r;
+}
+
+static int enter(const void *needed)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r || needed ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                              const CUDA_KERNEL_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(nodeParams);
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_kernel(&p, nodeParams));
+}
+
+CUresult rt_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+{
+    CUDA_KERNEL_NODE_PARAMS k = { 0 };
+    if (!nodeParams)
+        return rt_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, NULL);
+    memcpy(&k, nodeParams, sizeof(*nodeParams));
+    return rt_cuGraphExecKernelNodeSetParams_v2(hGraphExec, hNode, &k);
+}
+
+CUresult rt_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams,
+                                           CUcontext ctx)
+{
+    struct rt_params p;
+    int r = enter(copyParams);
+    if (r == CUDA_SUCCESS && (copyParams->Height > 1 || copyParams->Depth > 1)) /* as documented */
+        r = CUDA_ERROR_INVALID_VALUE;
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_copy(&p, copyParams, ctx));
+}
+
+CUresult rt_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                           const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+    struct rt_params p;
+    int r = enter(memsetParams);
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_fill(&p, memsetParams, ctx));
+}
+
+CUresult rt_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                         const CUDA_HOST_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(nodeParams);
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_host(&p, nodeParams));
+}
+
+static int set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, CUevent event)
+{
+    struct rt_params p;
+    int r = rt_enter_any();
+    return set(exec, node, &p, r ? r : rt_params_event(&p, type, event));
+}
+
+CUresult rt_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+    return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult rt_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, CUevent event)
+{
+    return set_event(hGraphExec, hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+CUresult rt_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    rt_graph_lock();
+    struct rt_exec *e = rt_exec_find(hGraphExec);
+    struct rt_node *n = e ? rt_exec_node(e, hNode) : NULL;
+    const struct rt_graph *child = rt_graph_find(childGraph);
+    r = n && child && !child->capturing ? rt_exec_set_child(e, n, child) : CUDA_ERROR_INVALID_VALUE;
+    rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(nodeParams);
+    if (r == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        return rt_cuGraphExecChildGraphNodeSetParams(hGraphExec, hNode, nodeParams->graph.graph);
+    if (r == CUDA_SUCCESS &&
+        (nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE))
+        r = CUDA_ERROR_INVALID_VALUE;
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
+}
+
+/* --- nodes off and on --------------------------------------------------------------------------------------------- */
+
+/* Graph lock. NULL if there is none of a kind that can be off. */
+static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
+{
+    struct rt_node *n = e ? rt_exec_node(e, node) : NULL;
+    return n && (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL || n->params.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                 n->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
+               ? n
+               : NULL;
+}
+
+CUresult rt_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    rt_graph_lock();
+    struct rt_exec *e = rt_exec_find(hGraphExec);
+    struct rt_node *n = find_switched(e, hNode);
+    r = n ? rt_exec_enable(e, n, isEnabled != 0) : CUDA_ERROR_INVALID_VALUE;
+    rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!isEnabled)
+        return CUDA_ERROR_INVALID_VALUE;
+    rt_graph_lock();
+    const struct rt_exec *e = rt_exec_find(hGraphExec);
+    const struct rt_node *n = find_switched(e, hNode);
+    if (n)
+        *isEnabled = !n->disabled;
+    rt_graph_unlock();
+    return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* --- update ------------------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!resultInfo)
+        return CUDA_ERROR_INVALID_VALUE;
+    *resultInfo = (CUgraphExecUpdateResultInfo) { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
+    rt_graph_lock();
+    struct rt_exec *e = rt_exec_find(hGraphExec);
+    const struct rt_graph *g = rt_graph_find(hGraph);
+    r = e && g && !g->capturing ? rt_exec_update(e, g, resultInfo) : CUDA_ERROR_INVALID_VALUE;
+    rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+                              CUgraphExecUpdateResult *updateResult_out)
+{
+    CUgraphExecUpdateResultInfo info = { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
+    int r = rt_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+    if (hErrorNode_out)
+        *hErrorNode_out = info.errorNode;
+    if (updateResult_out)
+        *updateResult_out = info.result;
+    return r;
+}

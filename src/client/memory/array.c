@@ -1,0 +1,358 @@
+#include "client/memory/array.h"
+
+#include "client/gen/api.h"
+#include "client/memory/memory.h"
+#include "client/session/call.h"
+#include "client/session/mortal.h"
+#include "client/stream/reach.h"
+
+#define LEVELS_MAX 32u
+
+struct rt_mipmap {
+    struct rt_object object;
+    struct rt_context *context;
+    uint32_t number;
+    struct dev_array_shape shape;
+    struct rt_array *levels[LEVELS_MAX]; /* lock; those that were asked for */
+};
+
+struct rt_table rt_arrays = RT_TABLE(RT_KIND_ARRAY, struct rt_array);
+struct rt_table rt_mipmaps = RT_TABLE(RT_KIND_MIPMAP, struct rt_mipmap);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requests and calls */
+static uint64_t used[RT_DEVICES];    /* lock: by all arrays of a device, as the executor said last */
+static uint64_t granted[RT_DEVICES]; /* lock: by the server, for arrays */
+
+/* --- the executor's side ------------------------------------------------------------------------------------------ */
+
+/* Has the server charge so much for all arrays of a device. The executor may refuse to have less: then it stays. Lock held. */
+static int grant(int device, uint64_t bytes)
+{
+    if (bytes == granted[device])
+        return CUDA_SUCCESS;
+    int r = rt_request_array_memory(rt_session, device, bytes);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = rt_request_array_memory(rt_session, device, bytes);
+    if (r == CUDA_SUCCESS)
+        granted[device] = bytes;
+    return r;
+}
+
+static int ask_create(int device, const struct dev_array_shape *s, uint32_t *number)
+{
+    const struct wire_call_array_create w = { s->width,    s->height, s->depth, s->format,
+                                              s->channels, s->flags,  s->levels };
+    struct wire_call_array_is is = { 0 };
+    struct rt_call c;
+    rt_call_begin(&c, WIRE_CALL_ARRAY_CREATE, 0);
+    c.device = rt_session->devices[device].index;
+    wire_put_call_array_create(&c.args, &w);
+    int r = rt_call_run(&c);
+    if (r == CUDA_SUCCESS) {
+        wire_get_call_array_is(&c.reply, &is);
+        *number = is.array;
+        used[device] = is.bytes;
+    }
+    return rt_call_end(&c, r);
+}
+
+static int ask_destroy(int device, uint32_t number)
+{
+    struct wire_call_array_is is = { 0 };
+    struct rt_call c;
+    rt_call_begin(&c, WIRE_CALL_ARRAY_DESTROY, 0);
+    c.device = rt_session->devices[device].index;
+    wire_put_call_array(&c.args, &(struct wire_call_array) { number });
+    int r = rt_call_run(&c);
+    if (r == CUDA_SUCCESS) {
+        wire_get_call_array_is(&c.reply, &is);
+        used[device] = is.bytes;
+    }
+    return rt_call_end(&c, r);
+}
+
+/* Charged first, made then. */
+static int make(int device, const struct dev_array_shape *s, uint32_t *number)
+{
+    pthread_mutex_lock(&lock);
+    int r = grant(device, used[device] + dev_array_bytes(s));
+    if (r == CUDA_SUCCESS)
+        r = ask_create(device, s, number);
+    if (r == CUDA_SUCCESS)
+        rt_mortal_add(1);
+    else
+        (void)grant(device, used[device]);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+static int unmake(int device, uint32_t number)
+{
+    pthread_mutex_lock(&lock);
+    int r = ask_destroy(device, number);
+    if (r == CUDA_SUCCESS)
+        (void)grant(device, used[device]);
+    rt_mortal_add(-1);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* --- creation ------------------------------------------------------------------------------------------------------ */
+
+/* What creation begins with. CUresult. */
+static int enter(const char *name, struct rt_context **c)
+{
+    static atomic_bool said;
+    int r = rt_enter(c);
+    return r || rt_session->memory_apart ? r : (int)rt_not_supported(name, &said);
+}
+
+static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
+{
+    struct rt_context *c;
+    int r = enter("cuArrayCreate", &c);
+    if (r)
+        return r;
+    if (!d || !out)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
+    r = dev_array_check(&shape);
+    if (r)
+        return r;
+    struct rt_array *a = rt_object_take(&rt_arrays);
+    r = a ? make(c->device, &shape, &a->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r) {
+        if (a)
+            rt_object_release(&rt_arrays, &a->object);
+        return r;
+    }
+    a->context = rt_context_owner(c);
+    a->shape = shape;
+    rt_object_publish(&a->object);
+    *out = rt_array_handle(a);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+{
+    const CUDA_ARRAY_DESCRIPTOR *p = pAllocateArray;
+    CUDA_ARRAY3D_DESCRIPTOR d = { 0 };
+    if (p)
+        d = (CUDA_ARRAY3D_DESCRIPTOR) {
+            .Width = p->Width, .Height = p->Height, .Format = p->Format, .NumChannels = p->NumChannels
+        };
+    return create(p ? &d : NULL, pHandle);
+}
+
+CUresult rt_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+    return create(pAllocateArray, pHandle);
+}
+
+/* More levels than the size allows are not made, fewer than one neither, as CUDA has it. */
+CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
+                                   unsigned int numMipmapLevels)
+{
+    const CUDA_ARRAY3D_DESCRIPTOR *d = pMipmappedArrayDesc;
+    struct rt_context *c;
+    int r = enter("cuMipmappedArrayCreate", &c);
+    if (r)
+        return r;
+    if (!d || !pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
+    r = dev_array_check(&shape);
+    if (r)
+        return r;
+    uint32_t most = dev_array_levels(&shape);
+    shape.levels = numMipmapLevels ? GM_MIN(numMipmapLevels, most) : 1;
+    struct rt_mipmap *m = rt_object_take(&rt_mipmaps);
+    r = m ? make(c->device, &shape, &m->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r) {
+        if (m)
+            rt_object_release(&rt_mipmaps, &m->object);
+        return r;
+    }
+    m->context = rt_context_owner(c);
+    m->shape = shape;
+    rt_object_publish(&m->object);
+    *pHandle = (CUmipmappedArray)rt_object_handle(&rt_mipmaps, &m->object);
+    return CUDA_SUCCESS;
+}
+
+static struct rt_mipmap *mipmap_find(CUmipmappedArray handle)
+{
+    return (struct rt_mipmap *)rt_object_find(&rt_mipmaps, handle);
+}
+
+uint32_t rt_mipmap_number(CUmipmappedArray handle)
+{
+    const struct rt_mipmap *m = mipmap_find(handle);
+    return m ? m->number : 0;
+}
+
+/* The same handle whenever it is asked for; it ends with the mipmapped array. */
+CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    struct rt_mipmap *m = mipmap_find(hMipmappedArray);
+    if (!m)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!pLevelArray || level >= m->shape.levels)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    struct rt_array *a = m->levels[level];
+    if (!a && (a = rt_object_take(&rt_arrays)) != NULL) {
+        a->context = m->context;
+        a->mipmap = m;
+        a->number = m->number;
+        a->level = level;
+        a->shape = m->shape;
+        rt_object_publish(&a->object);
+        m->levels[level] = a;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!a)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *pLevelArray = rt_array_handle(a);
+    return CUDA_SUCCESS;
+}
+
+/* --- the end --------------------------------------------------------------------------------------------------------- */
+
+static int destroy_array(struct rt_array *a)
+{
+    uint32_t number = a->number;
+    int device = a->context->device;
+    rt_object_release(&rt_arrays, &a->object);
+    return unmake(device, number);
+}
+
+static int destroy_mipmap(struct rt_mipmap *m)
+{
+    uint32_t number = m->number;
+    int device = m->context->device;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < LEVELS_MAX; i++)
+        if (m->levels[i])
+            rt_object_release(&rt_arrays, &m->levels[i]->object);
+    rt_object_release(&rt_mipmaps, &m->object);
+    pthread_mutex_unlock(&lock);
+    return unmake(device, number);
+}
+
+/* As cuMemFree: what runs may use it. */
+CUresult rt_cuArrayDestroy(CUarray hArray)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    struct rt_array *a = rt_array_find(hArray);
+    if (!a || a->mipmap) /* a level goes with the whole */
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_reach_wait(1u << a->context->device);
+    return r ? r : destroy_array(a);
+}
+
+CUresult rt_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    struct rt_mipmap *m = mipmap_find(hMipmappedArray);
+    if (!m)
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_reach_wait(1u << m->context->device);
+    return r ? r : destroy_mipmap(m);
+}
+
+static void end_array(struct rt_object *o, void *arg)
+{
+    struct rt_array *a = (struct rt_array *)(void *)o;
+    if (a->context == arg && !a->mipmap)
+        (void)destroy_array(a);
+}
+
+static void end_mipmap(struct rt_object *o, void *arg)
+{
+    struct rt_mipmap *m = (struct rt_mipmap *)(void *)o;
+    if (m->context == arg)
+        (void)destroy_mipmap(m);
+}
+
+void rt_array_destroy_all(struct rt_context *c)
+{
+    rt_table_each(&rt_arrays, end_array, c);
+    rt_table_each(&rt_mipmaps, end_mipmap, c);
+}
+
+/* --- what it is ------------------------------------------------------------------------------------------------------- */
+
+static int find(CUarray handle, const void *out, struct rt_array **a)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    *a = rt_array_find(handle);
+    if (!*a)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of a level: its own size. */
+static size_t at_level(uint64_t size, uint32_t level)
+{
+    return size ? GM_MAX(size >> level, (uint64_t)1) : 0;
+}
+
+CUresult rt_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+    struct rt_array *a;
+    struct dev_array_extent e;
+    int r = find(hArray, pArrayDescriptor, &a);
+    if (r)
+        return r;
+    const struct dev_array_shape *s = &a->shape;
+    dev_array_extent(s, a->level, &e);
+    *pArrayDescriptor = (CUDA_ARRAY3D_DESCRIPTOR) { .Width = at_level(s->width, a->level),
+                                                    .Height = at_level(s->height, a->level),
+                                                    .Depth = s->depth ? e.planes : 0,
+                                                    .Format = (CUarray_format)s->format,
+                                                    .NumChannels = s->channels,
+                                                    .Flags = s->flags };
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+    struct rt_array *a;
+    int r = find(hArray, pArrayDescriptor, &a);
+    if (r)
+        return r;
+    const struct dev_array_shape *s = &a->shape;
+    *pArrayDescriptor = (CUDA_ARRAY_DESCRIPTOR) { .Width = at_level(s->width, a->level),
+                                                  .Height = at_level(s->height, a->level),
+                                                  .Format = (CUarray_format)s->format,
+                                                  .NumChannels = s->channels };
+    return CUDA_SUCCESS;
+}
+
+/* Known for arrays with CUDA_ARRAY3D_DEFERRED_MAPPING only, and there are none. */
+CUresult rt_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array,
+                                         CUdevice device GM_UNUSED)
+{
+    struct rt_array *a;
+    int r = find(array, memoryRequirements, &a);
+    return r ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements GM_UNUSED,
+                                                  CUmipmappedArray mipmap, CUdevice device GM_UNUSED)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    return mipmap_find(mipmap) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+}

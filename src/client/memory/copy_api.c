@@ -1,0 +1,375 @@
+/*
+ * cuMemcpy*: one-dimensional ones as boxes of one row, the others as they are described.
+ */
+#include "client/memory/copy.h"
+
+#include "client/gen/api.h"
+#include "client/memory/array.h"
+
+static int enter(CUstream handle, struct rt_stream **st)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r ? r : rt_stream_resolve(c, handle, st);
+}
+
+static int copy_bytes(uint64_t dst, enum rt_side_kind dst_kind, uint64_t src, enum rt_side_kind src_kind, size_t size,
+                      CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    if (r)
+        return r;
+    const struct rt_box box = {
+        .dst = { .kind = dst_kind, .address = dst, .pitch = size, .slice = size },
+        .src = { .kind = src_kind, .address = src, .pitch = size, .slice = size },
+        .width = size,
+        .height = 1,
+        .depth = 1,
+    };
+    return rt_copy(st, &box, synchronous);
+}
+
+CUresult rt_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
+{
+    return copy_bytes(dst, RT_SIDE_UNIFIED, src, RT_SIDE_UNIFIED, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dst, RT_SIDE_UNIFIED, src, RT_SIDE_UNIFIED, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, (uintptr_t)srcHost, RT_SIDE_HOST, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes((uintptr_t)dstHost, RT_SIDE_HOST, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+{
+    return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
+}
+
+/* The device knows whose memory it is, so that a peer copy is a copy. */
+static CUresult contexts_exist(CUcontext a, CUcontext b)
+{
+    return rt_context_find(a, true) && rt_context_find(b, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+/* The synchronous one comes after all work of both contexts, and before what they get next. Between contexts of one device
+ * the default stream's order is all there is. */
+static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src, struct rt_context *from,
+                           size_t size)
+{
+    bool far = to->device != from->device;
+    int r = far ? rt_context_wait(to) : CUDA_SUCCESS;
+    r = r || !far ? r : rt_context_wait(from);
+    r = r ? r : (int)rt_cuMemcpyDtoD_v2(dst, src, size);
+    return r || !far ? (CUresult)r : rt_cuCtxSynchronize();
+}
+
+CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                         size_t ByteCount)
+{
+    CUresult r = contexts_exist(dstContext, srcContext);
+    return r ? r
+             : copy_peers(dstDevice, rt_context_find(dstContext, true), srcDevice, rt_context_find(srcContext, true),
+                          ByteCount);
+}
+
+CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                              CUcontext srcContext, size_t ByteCount, CUstream hStream)
+{
+    CUresult r = contexts_exist(dstContext, srcContext);
+    return r ? r : rt_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+}
+
+/* --- boxes -------------------------------------------------------------------------------------------------------- */
+
+struct side_spec {
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    size_t x, y, z;
+    size_t pitch;  /* 0: as wide as the box */
+    size_t height; /* rows of a plane; 0: as high as the box */
+};
+
+static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
+{
+    *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
+    if (out->array)
+        return CUDA_SUCCESS;
+    return rt_session->memory_apart ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Offsets are applied to the address; width, height, depth of the box are known. */
+static int make_side(const struct side_spec *spec, const struct rt_box *box, struct rt_side *out)
+{
+    uint64_t pitch = spec->pitch ? spec->pitch : box->width, slice, offset, rows;
+    uint64_t height = spec->height ? spec->height : box->height;
+    switch (spec->type) {
+    case CU_MEMORYTYPE_HOST:
+        *out = (struct rt_side) { .kind = RT_SIDE_HOST, .address = (uintptr_t)spec->host };
+        break;
+    case CU_MEMORYTYPE_DEVICE:
+        *out = (struct rt_side) { .kind = RT_SIDE_DEVICE, .address = spec->device };
+        break;
+    case CU_MEMORYTYPE_UNIFIED:
+        *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = spec->device };
+        break;
+    case CU_MEMORYTYPE_ARRAY:
+        return make_array_side(spec->array, spec->x, spec->y, spec->z, out);
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (box->height > 1 || box->depth > 1 || spec->pitch) {
+        uint64_t row_end;
+        if (__builtin_add_overflow(spec->x, box->width, &row_end) || row_end > pitch)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (box->depth > 1 && height < box->height)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_mul_overflow(pitch, height, &slice) || __builtin_mul_overflow(slice, spec->z, &offset) ||
+        __builtin_mul_overflow(pitch, spec->y, &rows) || __builtin_add_overflow(offset, rows, &offset) ||
+        __builtin_add_overflow(offset, spec->x, &offset) ||
+        __builtin_add_overflow(out->address, offset, &out->address))
+        return CUDA_ERROR_INVALID_VALUE;
+    out->pitch = pitch;
+    out->slice = slice;
+    return CUDA_SUCCESS;
+}
+
+static int copy_box(struct rt_box *box, const struct side_spec *dst, const struct side_spec *src, CUstream stream,
+                    bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    r = r ? r : make_side(dst, box, &box->dst);
+    r = r ? r : make_side(src, box, &box->src);
+    return r ? r : rt_copy(st, box, synchronous);
+}
+
+static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_box box = { .width = p->WidthInBytes, .height = p->Height, .depth = 1 };
+    const struct side_spec dst = { .type = p->dstMemoryType,
+                                   .host = p->dstHost,
+                                   .device = p->dstDevice,
+                                   .array = p->dstArray,
+                                   .x = p->dstXInBytes,
+                                   .y = p->dstY,
+                                   .pitch = p->dstPitch };
+    const struct side_spec src = { .type = p->srcMemoryType,
+                                   .host = p->srcHost,
+                                   .device = p->srcDevice,
+                                   .array = p->srcArray,
+                                   .x = p->srcXInBytes,
+                                   .y = p->srcY,
+                                   .pitch = p->srcPitch };
+    return copy_box(&box, &dst, &src, stream, synchronous);
+}
+
+int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
+{
+    if (p->srcLOD || p->dstLOD)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
+    const struct side_spec dst = { .type = p->dstMemoryType,
+                                   .host = p->dstHost,
+                                   .device = p->dstDevice,
+                                   .array = p->dstArray,
+                                   .x = p->dstXInBytes,
+                                   .y = p->dstY,
+                                   .z = p->dstZ,
+                                   .pitch = p->dstPitch,
+                                   .height = p->dstHeight };
+    const struct side_spec src = { .type = p->srcMemoryType,
+                                   .host = p->srcHost,
+                                   .device = p->srcDevice,
+                                   .array = p->srcArray,
+                                   .x = p->srcXInBytes,
+                                   .y = p->srcY,
+                                   .z = p->srcZ,
+                                   .pitch = p->srcPitch,
+                                   .height = p->srcHeight };
+    int r = make_side(&dst, out, &out->dst);
+    return r ? r : make_side(&src, out, &out->src);
+}
+
+static CUmemorytype type_of(const struct rt_side *s)
+{
+    static const CUmemorytype types[] = { [RT_SIDE_DEVICE] = CU_MEMORYTYPE_DEVICE,
+                                          [RT_SIDE_HOST] = CU_MEMORYTYPE_HOST,
+                                          [RT_SIDE_UNIFIED] = CU_MEMORYTYPE_UNIFIED,
+                                          [RT_SIDE_ARRAY] = CU_MEMORYTYPE_ARRAY };
+    return types[s->kind];
+}
+
+/* One of them has an array and where in it, the other an address and pitches. */
+static void describe_source(const struct rt_side *s, CUDA_MEMCPY3D *out)
+{
+    out->srcMemoryType = type_of(s);
+    if (s->array) {
+        out->srcArray = rt_array_handle(s->array);
+        out->srcXInBytes = s->x;
+        out->srcY = s->y;
+        out->srcZ = s->z;
+        return;
+    }
+    out->srcHost = (const void *)(uintptr_t)s->address;
+    out->srcDevice = s->address;
+    out->srcPitch = s->pitch;
+    out->srcHeight = s->slice / s->pitch;
+}
+
+static void describe_destination(const struct rt_side *s, CUDA_MEMCPY3D *out)
+{
+    out->dstMemoryType = type_of(s);
+    if (s->array) {
+        out->dstArray = rt_array_handle(s->array);
+        out->dstXInBytes = s->x;
+        out->dstY = s->y;
+        out->dstZ = s->z;
+        return;
+    }
+    out->dstHost = (void *)(uintptr_t)s->address;
+    out->dstDevice = s->address;
+    out->dstPitch = s->pitch;
+    out->dstHeight = s->slice / s->pitch;
+}
+
+void rt_copy_redescribe(const struct rt_box *b, CUDA_MEMCPY3D *out)
+{
+    *out = (CUDA_MEMCPY3D) { .WidthInBytes = b->width, .Height = b->height, .Depth = b->depth };
+    describe_source(&b->src, out);
+    describe_destination(&b->dst, out);
+}
+
+static int copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    struct rt_box box;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = enter(stream, &st);
+    r = r ? r : rt_copy_describe(p, &box);
+    return r ? r : rt_copy(st, &box, synchronous);
+}
+
+CUresult rt_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+    return copy_2d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+    return copy_2d(pCopy, hStream, false);
+}
+
+CUresult rt_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+    return copy_3d(pCopy, NULL, true);
+}
+
+CUresult rt_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+    return copy_3d(pCopy, hStream, false);
+}
+
+/* --- rows of arrays ------------------------------------------------------------------------------------------------- */
+
+static struct rt_side memory_side(enum rt_side_kind kind, uint64_t address, size_t size)
+{
+    return (struct rt_side) { .kind = kind, .address = address, .pitch = size, .slice = size };
+}
+
+/* A part of the first row; with `array`, of each side that says so. */
+static int copy_row(CUarray dst_array, struct rt_side dst, CUarray src_array, struct rt_side src, size_t size,
+                    CUstream stream, bool synchronous)
+{
+    struct rt_stream *st;
+    int r = enter(stream, &st);
+    if (r == CUDA_SUCCESS && dst.kind == RT_SIDE_ARRAY)
+        r = make_array_side(dst_array, dst.x, 0, 0, &dst);
+    if (r == CUDA_SUCCESS && src.kind == RT_SIDE_ARRAY)
+        r = make_array_side(src_array, src.x, 0, 0, &src);
+    const struct rt_box box = { .dst = dst, .src = src, .width = size, .height = 1, .depth = 1 };
+    return r ? r : rt_copy(st, &box, synchronous);
+}
+
+static struct rt_side array_side(size_t offset)
+{
+    return (struct rt_side) { .kind = RT_SIDE_ARRAY, .x = offset };
+}
+
+CUresult rt_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_DEVICE, srcDevice, ByteCount),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_DEVICE, dstDevice, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
+                                 CUstream hStream)
+{
+    return copy_row(dstArray, array_side(dstOffset), NULL, memory_side(RT_SIDE_HOST, (uintptr_t)srcHost, ByteCount),
+                    ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, NULL, true);
+}
+
+CUresult rt_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
+                                 CUstream hStream)
+{
+    return copy_row(NULL, memory_side(RT_SIDE_HOST, (uintptr_t)dstHost, ByteCount), srcArray, array_side(srcOffset),
+                    ByteCount, hStream, false);
+}
+
+CUresult rt_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+    return copy_row(dstArray, array_side(dstOffset), srcArray, array_side(srcOffset), ByteCount, NULL, true);
+}

@@ -1,0 +1,65 @@
+/*
+ * Copies with an array on one side or both: what the device can reach is one record, in order with the stream; pageable
+ * memory goes through the staging slots.
+ */
+#include "client/memory/copy.h"
+
+#include "client/graph/capture.h"
+#include "client/memory/array.h"
+#include "client/memory/staging.h"
+
+int rt_copy_check_array(const struct rt_box *b, const struct rt_side *s)
+{
+    const struct rt_array *a = s->array;
+    return dev_array_holds(&a->shape, a->level, s->x, s->y, s->z, b->width, b->height, b->depth)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+void rt_copy_array_record(const struct rt_box *b, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out)
+{
+    *out = (struct wire_rec_copy_array) {
+        .head = { .op = WIRE_OP_COPY_ARRAY, .size = sizeof(*out) },
+        .dst = dst,
+        .src = src,
+        .width = b->width,
+        .height = b->height,
+        .depth = b->depth,
+        .dst_pitch = b->dst.pitch,
+        .dst_slice = b->dst.slice,
+        .src_pitch = b->src.pitch,
+        .src_slice = b->src.slice,
+    };
+    if (b->dst.array) {
+        out->dst_array = b->dst.array->number;
+        out->dst_level = b->dst.array->level;
+        out->dst_x = (uint32_t)b->dst.x; /* checked: within the array */
+        out->dst_y = (uint32_t)b->dst.y;
+        out->dst_z = (uint32_t)b->dst.z;
+    }
+    if (b->src.array) {
+        out->src_array = b->src.array->number;
+        out->src_level = b->src.array->level;
+        out->src_x = (uint32_t)b->src.x;
+        out->src_y = (uint32_t)b->src.y;
+        out->src_z = (uint32_t)b->src.z;
+    }
+}
+
+int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous)
+{
+    struct rt_copy_plan plan;
+    int r = rt_copy_plan(b, &plan);
+    if (r)
+        return rt_capture_failed(st, r);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_copy(st, b);
+    if (plan.dst_in_window && plan.src_in_window) {
+        struct wire_rec_copy_array record;
+        rt_copy_array_record(b, plan.dst, plan.src, &record);
+        r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
+    } else {
+        r = rt_staging_copy(st, b, 0, !plan.src_in_window);
+    }
+    return r || !synchronous ? r : rt_stream_wait(st);
+}

@@ -1,0 +1,189 @@
+/*
+ * Many copies by one call, and copies between devices: each is one of copy_api.c's, in its turn. Between contexts of one
+ * device a peer copy is a copy.
+ */
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/memory/copy.h"
+
+/* --- from device to device ------------------------------------------------------------------------------------------ */
+
+static int peer_to_3d(const CUDA_MEMCPY3D_PEER *p, CUDA_MEMCPY3D *out)
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((p->srcContext && !rt_context_find(p->srcContext, true)) ||
+        (p->dstContext && !rt_context_find(p->dstContext, true)))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *out = (CUDA_MEMCPY3D) { .srcXInBytes = p->srcXInBytes,
+                             .srcY = p->srcY,
+                             .srcZ = p->srcZ,
+                             .srcLOD = p->srcLOD,
+                             .srcMemoryType = p->srcMemoryType,
+                             .srcHost = p->srcHost,
+                             .srcDevice = p->srcDevice,
+                             .srcArray = p->srcArray,
+                             .srcPitch = p->srcPitch,
+                             .srcHeight = p->srcHeight,
+                             .dstXInBytes = p->dstXInBytes,
+                             .dstY = p->dstY,
+                             .dstZ = p->dstZ,
+                             .dstLOD = p->dstLOD,
+                             .dstMemoryType = p->dstMemoryType,
+                             .dstHost = p->dstHost,
+                             .dstDevice = p->dstDevice,
+                             .dstArray = p->dstArray,
+                             .dstPitch = p->dstPitch,
+                             .dstHeight = p->dstHeight,
+                             .WidthInBytes = p->WidthInBytes,
+                             .Height = p->Height,
+                             .Depth = p->Depth };
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+    CUDA_MEMCPY3D copy;
+    int r = rt_enter_any();
+    r = r ? r : peer_to_3d(pCopy, &copy);
+    return r ? (CUresult)r : rt_cuMemcpy3D_v2(&copy);
+}
+
+CUresult rt_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+    CUDA_MEMCPY3D copy;
+    int r = rt_enter_any();
+    r = r ? r : peer_to_3d(pCopy, &copy);
+    return r ? (CUresult)r : rt_cuMemcpy3DAsync_v2(&copy, hStream);
+}
+
+/* --- many at once ---------------------------------------------------------------------------------------------------- */
+
+/* A batch has a stream of the program's own making, which does not capture. */
+static int enter(CUstream stream, struct rt_stream **st)
+{
+    struct rt_context *c;
+    int r = rt_enter_stream(stream, &c, st);
+    if (r)
+        return r;
+    if ((*st)->role == RT_ROLE_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE;
+    return GM_UNLIKELY(rt_stream_captures(*st)) ? rt_capture_refuse(*st) : CUDA_SUCCESS;
+}
+
+static bool order_known(CUmemcpySrcAccessOrder order)
+{
+    return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
+/* *at_once: some source must have been read when the call returns. */
+static int check_attributes(const CUmemcpyAttributes *attrs, const size_t *attrsIdxs, size_t numAttrs, size_t count,
+                            bool *at_once)
+{
+    if (!attrs || !attrsIdxs || numAttrs == 0 || numAttrs > count || attrsIdxs[0] != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < numAttrs; i++) {
+        if (!order_known(attrs[i].srcAccessOrder) || attrsIdxs[i] >= count ||
+            (i && attrsIdxs[i] <= attrsIdxs[i - 1]) ||
+            (attrs[i].flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE))
+            return CUDA_ERROR_INVALID_VALUE;
+        *at_once |= attrs[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    }
+    return CUDA_SUCCESS;
+}
+
+static int copy_one(struct rt_stream *st, CUdeviceptr dst, CUdeviceptr src, size_t size)
+{
+    const struct rt_box box = {
+        .dst = { .kind = RT_SIDE_UNIFIED, .address = dst, .pitch = size, .slice = size },
+        .src = { .kind = RT_SIDE_UNIFIED, .address = src, .pitch = size, .slice = size },
+        .width = size,
+        .height = 1,
+        .depth = 1,
+    };
+    return size ? rt_copy(st, &box, false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                               CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx,
+                               CUstream hStream)
+{
+    struct rt_stream *st;
+    bool at_once = false;
+    if (failIdx)
+        *failIdx = SIZE_MAX; /* none in particular */
+    int r = enter(hStream, &st);
+    if (r)
+        return r;
+    if (!dsts || !srcs || !sizes || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = check_attributes(attrs, attrsIdxs, numAttrs, count, &at_once);
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
+        r = copy_one(st, dsts[i], srcs[i], sizes[i]);
+        if (r && failIdx)
+            *failIdx = i;
+    }
+    return r || !at_once ? r : rt_stream_wait(st);
+}
+
+CUresult rt_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                                  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+{
+    return rt_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL, hStream);
+}
+
+/* Between pointers an element is a byte. */
+static int operand(const CUmemcpy3DOperand *o, const CUextent3D *extent, struct rt_side *out)
+{
+    static atomic_bool said;
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return (int)rt_not_supported("cuMemcpy3DBatchAsync with arrays", &said);
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t row = o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width;
+    size_t height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
+    *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = o->op.ptr.ptr, .pitch = row };
+    if (row < extent->width || height < extent->height || __builtin_mul_overflow(row, height, &out->slice))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static int copy_box(struct rt_stream *st, const CUDA_MEMCPY3D_BATCH_OP *op)
+{
+    struct rt_box box = { .width = op->extent.width, .height = op->extent.height, .depth = op->extent.depth };
+    if (!order_known(op->srcAccessOrder) || !box.width || !box.height || !box.depth ||
+        (op->flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = operand(&op->dst, &op->extent, &box.dst);
+    r = r ? r : operand(&op->src, &op->extent, &box.src);
+    return r ? r : rt_copy(st, &box, false);
+}
+
+CUresult rt_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+                                 unsigned long long flags, CUstream hStream)
+{
+    struct rt_stream *st;
+    bool at_once = false;
+    if (failIdx)
+        *failIdx = SIZE_MAX;
+    int r = enter(hStream, &st);
+    if (r)
+        return r;
+    if (numOps == 0 || !opList || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < numOps && r == CUDA_SUCCESS; i++) {
+        r = copy_box(st, &opList[i]);
+        at_once |= opList[i].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+        if (r && failIdx)
+            *failIdx = i;
+    }
+    return r || !at_once ? r : rt_stream_wait(st);
+}
+
+CUresult rt_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
+                                    CUstream hStream)
+{
+    return rt_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
+}

@@ -1,0 +1,160 @@
+/*
+ * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours; small allocations come
+ * with the slab that they are cut from, so with others of the same program. What is opened twice is mapped once.
+ */
+#include "client/memory/ipc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/memory/memory.h"
+#include "client/stream/peer.h"
+#include "client/stream/reach.h"
+
+static const char magic[8] = { 'g', 'm', 'u', 'x', ' ', 'i', 'p', 'c' };
+
+struct opened {
+    struct gm_list link;
+    uint8_t token[RT_TOKEN_BYTES];
+    uint64_t address;
+    unsigned count;
+    int device, owner; /* the former was let touch what the latter has; the same: nothing of the kind */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gm_list all_opened = { &all_opened, &all_opened }; /* lock */
+
+void rt_ipc_handle_init(struct rt_ipc_handle *h, enum rt_ipc_kind kind, const uint8_t token[RT_TOKEN_BYTES])
+{
+    *h = (struct rt_ipc_handle) { .kind = kind };
+    memcpy(h->magic, magic, sizeof(magic));
+    memcpy(h->token, token, RT_TOKEN_BYTES);
+}
+
+bool rt_ipc_handle_is(const struct rt_ipc_handle *h, enum rt_ipc_kind kind)
+{
+    return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->kind == (uint32_t)kind;
+}
+
+CUresult rt_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    struct rt_ipc_handle h;
+    uint8_t token[RT_TOKEN_BYTES];
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pHandle || !rt_memory_find(dptr, &range) || range.kind != RT_MEMORY_DEVICE || range.block)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_request_memory_share(rt_session, range.base, 0, token);
+    if (r)
+        return r;
+    rt_ipc_handle_init(&h, RT_IPC_MEMORY, token);
+    memcpy(pHandle, &h, sizeof(h));
+    return CUDA_SUCCESS;
+}
+
+/* Lock held. */
+static int open_new(struct rt_context *c, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address)
+{
+    int fd;
+    struct rt_range range = { .kind = RT_MEMORY_IMPORTED, .context = rt_context_owner(c) };
+    struct opened *o = malloc(sizeof(*o));
+    if (!o)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    int r = rt_request_memory_open(rt_session, token, &range.base, &range.size, &range.device, &fd);
+    range.window = range.base;
+    if (r == CUDA_SUCCESS && (r = rt_memory_insert(&range)) != CUDA_SUCCESS)
+        (void)rt_request_object_unmap(rt_session, range.base);
+    if (r) {
+        free(o);
+        return r;
+    }
+    /* As the flag says; where that cannot be, copies still work. */
+    int device = rt_peer_let(c->device, range.device) == CUDA_SUCCESS ? c->device : range.device;
+    *o = (struct opened) { .address = range.base, .count = 1, .device = device, .owner = range.device };
+    memcpy(o->token, token, RT_TOKEN_BYTES);
+    gm_list_insert(&all_opened, &o->link);
+    *address = range.base;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+    struct rt_context *c;
+    struct rt_ipc_handle h;
+    uint64_t address = 0;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    memcpy(&h, &handle, sizeof(h));
+    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !rt_ipc_handle_is(&h, RT_IPC_MEMORY))
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    gm_list_for_each (o, &all_opened, struct opened, link)
+        if (memcmp(o->token, h.token, RT_TOKEN_BYTES) == 0) {
+            o->count++;
+            address = o->address;
+            break;
+        }
+    if (!address)
+        r = open_new(c, h.token, &address);
+    pthread_mutex_unlock(&lock);
+    if (r == CUDA_SUCCESS)
+        *pdptr = address;
+    return r;
+}
+
+CUresult rt_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+    return rt_cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
+}
+
+/* Lock held. */
+static struct opened *find(uint64_t address)
+{
+    gm_list_for_each (o, &all_opened, struct opened, link)
+        if (o->address == address)
+            return o;
+    return NULL;
+}
+
+/* Lock held; nothing uses the memory any more. */
+static int forget(uint64_t address)
+{
+    struct opened *o = find(address);
+    if (o) {
+        gm_list_remove(&o->link);
+        rt_peer_leave(o->device, o->owner);
+        free(o);
+    }
+    return rt_request_object_unmap(rt_session, address);
+}
+
+void rt_ipc_forget(const struct rt_range *r)
+{
+    pthread_mutex_lock(&lock);
+    (void)forget(r->base);
+    pthread_mutex_unlock(&lock);
+}
+
+CUresult rt_cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+    struct rt_range range;
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    struct opened *o = find(dptr);
+    if (!o) {
+        r = CUDA_ERROR_INVALID_VALUE;
+    } else if (--o->count == 0) {
+        (void)rt_memory_remove(dptr, 1u << RT_MEMORY_IMPORTED, &range);
+        r = rt_reach_wait(rt_reach_of(&range));
+        r = r ? r : forget(dptr);
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}

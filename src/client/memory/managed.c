@@ -1,0 +1,356 @@
+/*
+ * Hints about managed memory. It is pinned host memory here, which host and device both reach where it is: there is
+ * nothing to move. A hint is checked and remembered, so that it can be asked for.
+ *
+ * Hints are ranges, the newest first; one that lies within a newer one of its kind is forgotten.
+ */
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/memory/memory.h"
+
+#include <stdlib.h>
+
+enum hint_kind {
+    HINT_READ_MOSTLY,
+    HINT_PREFERRED, /* a location, see pack() */
+    HINT_ACCESSED_BY_DEVICE,
+    HINT_ACCESSED_BY_HOST,
+    HINT_PREFETCHED, /* a location */
+};
+
+struct hint {
+    struct gm_list link;
+    uint64_t start, end;
+    enum hint_kind kind;
+    uint64_t value; /* 0: as if never given */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gm_list hints = { &hints, &hints }; /* lock */
+
+/* --- what is remembered --------------------------------------------------------------------------------------------- */
+
+/* Lock held. */
+static void forget(uint64_t start, uint64_t end, int kind)
+{
+    gm_list_for_each_safe (h, &hints, struct hint, link)
+        if (h->start >= start && h->end <= end && (kind < 0 || h->kind == (enum hint_kind)kind)) {
+            gm_list_remove(&h->link);
+            free(h);
+        }
+}
+
+void rt_managed_forget(uint64_t address, uint64_t size)
+{
+    pthread_mutex_lock(&lock);
+    forget(address, address + size, -1);
+    pthread_mutex_unlock(&lock);
+}
+
+static int remember(enum hint_kind kind, uint64_t address, uint64_t size, uint64_t value)
+{
+    struct hint *h = malloc(sizeof(*h));
+    if (!h)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *h = (struct hint) { .start = address, .end = address + size, .kind = kind, .value = value };
+    pthread_mutex_lock(&lock);
+    forget(h->start, h->end, (int)kind);
+    gm_list_insert(&hints, &h->link);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+/* What all of [start, end) has, looking from `at` on; false if not all of it has the same. Lock held. */
+static bool uniform(struct gm_list *at, enum hint_kind kind, uint64_t start, uint64_t end, uint64_t *value)
+{
+    uint64_t rest;
+    for (; at != &hints; at = at->next) {
+        const struct hint *h = gm_list_entry(at, struct hint, link);
+        if (h->kind != kind || h->end <= start || h->start >= end)
+            continue;
+        *value = h->value;
+        return (h->start <= start || (uniform(at->next, kind, start, h->start, &rest) && rest == *value)) &&
+               (h->end >= end || (uniform(at->next, kind, h->end, end, &rest) && rest == *value));
+    }
+    *value = 0;
+    return true;
+}
+
+static uint64_t remembered(enum hint_kind kind, uint64_t address, uint64_t size)
+{
+    uint64_t value;
+    pthread_mutex_lock(&lock);
+    bool same = uniform(hints.next, kind, address, address + size, &value);
+    pthread_mutex_unlock(&lock);
+    return same ? value : 0;
+}
+
+/* --- locations ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t pack(CUmemLocation l)
+{
+    return (uint64_t)l.type << 32 | (uint32_t)l.id;
+}
+
+static CUmemLocation unpack(uint64_t value)
+{
+    return (CUmemLocation) { .type = (CUmemLocationType)(value >> 32), .id = (int)(uint32_t)value };
+}
+
+/* As the older calls name them. */
+static CUmemLocation location_of(CUdevice device)
+{
+    return device == CU_DEVICE_CPU ? (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_HOST }
+                                   : (CUmemLocation) { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device };
+}
+
+static int device_of(uint64_t value)
+{
+    CUmemLocation l = unpack(value);
+    if (l.type == CU_MEM_LOCATION_TYPE_INVALID)
+        return CU_DEVICE_INVALID;
+    return l.type == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
+}
+
+static int check_location(CUmemLocation l)
+{
+    if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return l.id >= 0 && (unsigned)l.id < rt_session->device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return l.type >= CU_MEM_LOCATION_TYPE_HOST && l.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int check_range(CUdeviceptr address, size_t size)
+{
+    struct rt_range range;
+    if (size == 0 || !rt_memory_find(address, &range) || !rt_memory_is_managed(&range) ||
+        size > range.size - (address - range.base))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* --- prefetching and discarding --------------------------------------------------------------------------------------- */
+
+static int prefetch(CUdeviceptr address, size_t size, CUmemLocation location, CUstream stream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(stream, &c, &st);
+    r = r ? r : check_location(location);
+    r = r ? r : check_range(address, size);
+    if (r)
+        return r;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_refuse(st);
+    return remember(HINT_PREFETCHED, address, size, pack(location));
+}
+
+CUresult rt_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+    return prefetch(devPtr, count, location_of(dstDevice), hStream);
+}
+
+CUresult rt_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+                                  CUstream hStream)
+{
+    return flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)prefetch(devPtr, count, location, hStream);
+}
+
+/* Range i goes where the last index that is not behind i says. */
+static int prefetch_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count, const CUmemLocation *locations,
+                         const size_t *indices, size_t locations_count, CUstream stream)
+{
+    size_t at = 0;
+    if (!locations || !indices || locations_count == 0 || locations_count > count || indices[0] != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 1; i < locations_count; i++)
+        if (indices[i] <= indices[i - 1] || indices[i] >= count)
+            return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        while (at + 1 < locations_count && indices[at + 1] <= i)
+            at++;
+        int r = prefetch(dptrs[i], sizes[i], locations[at], stream);
+        if (r)
+            return r;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* What is in discarded memory does not count any more; it may as well stay. */
+static int discard_many(const CUdeviceptr *dptrs, const size_t *sizes, size_t count, CUstream stream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(stream, &c, &st);
+    for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++)
+        r = check_range(dptrs[i], sizes[i]);
+    if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
+        r = rt_capture_refuse(st);
+    return r;
+}
+
+CUresult rt_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+                                    size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+                                    CUstream hStream)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!dptrs || !sizes || count == 0 || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    return prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, hStream);
+}
+
+CUresult rt_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+                                   CUstream hStream)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!dptrs || !sizes || count == 0 || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    return discard_many(dptrs, sizes, count, hStream);
+}
+
+CUresult rt_cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+                                              CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+                                              size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+    CUresult r = rt_cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream);
+    return r ? r
+             : (CUresult)prefetch_many(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, hStream);
+}
+
+/* A promise of the program's about who uses an allocation. All may use it at any time here, so none needs to be kept. */
+CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    struct rt_range range;
+    int r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_memory_find(dptr, &range) || !rt_memory_is_managed(&range) || range.base != dptr ||
+        (length && length != range.size) || (flags == CU_MEM_ATTACH_SINGLE && st->role == RT_ROLE_LEGACY))
+        return CUDA_ERROR_INVALID_VALUE;
+    return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;
+}
+
+/* --- advice ------------------------------------------------------------------------------------------------------- */
+
+static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
+{
+    bool by_host = location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    r = check_range(address, size);
+    if (r == CUDA_SUCCESS && advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
+        advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
+        r = check_location(location);
+    if (r)
+        return r;
+    switch (advice) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY:
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+        return remember(HINT_READ_MOSTLY, address, size, advice == CU_MEM_ADVISE_SET_READ_MOSTLY);
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
+        return remember(HINT_PREFERRED, address, size, pack(location));
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
+        return remember(HINT_PREFERRED, address, size, 0);
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+        return remember(by_host ? HINT_ACCESSED_BY_HOST : HINT_ACCESSED_BY_DEVICE, address, size,
+                        advice == CU_MEM_ADVISE_SET_ACCESSED_BY);
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult rt_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+{
+    return advise(devPtr, count, advice, location_of(device));
+}
+
+CUresult rt_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+    return advise(devPtr, count, advice, location);
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+static int get_accessed_by(int *data, size_t size, CUdeviceptr address, size_t count)
+{
+    size_t n = 0, room = size / sizeof(int);
+    if (size == 0 || size % sizeof(int))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (remembered(HINT_ACCESSED_BY_DEVICE, address, count))
+        data[n++] = 0;
+    if (n < room && remembered(HINT_ACCESSED_BY_HOST, address, count))
+        data[n++] = CU_DEVICE_CPU;
+    while (n < room)
+        data[n++] = CU_DEVICE_INVALID;
+    return CUDA_SUCCESS;
+}
+
+static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr address, size_t count)
+{
+    if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
+        return get_accessed_by(data, size, address, count);
+    if (size != sizeof(int))
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attribute) {
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+        *data = remembered(HINT_READ_MOSTLY, address, count) != 0;
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+        *data = device_of(remembered(HINT_PREFERRED, address, count));
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+        *data = device_of(remembered(HINT_PREFETCHED, address, count));
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+        *data = (int)unpack(remembered(HINT_PREFERRED, address, count)).type;
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+        *data = unpack(remembered(HINT_PREFERRED, address, count)).id;
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+        *data = (int)unpack(remembered(HINT_PREFETCHED, address, count)).type;
+        return CUDA_SUCCESS;
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+        *data = unpack(remembered(HINT_PREFETCHED, address, count)).id;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult rt_cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
+                                   size_t count)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!data)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = check_range(devPtr, count);
+    return r ? r : get(data, dataSize, attribute, devPtr, count);
+}
+
+CUresult rt_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
+                                    size_t numAttributes, CUdeviceptr devPtr, size_t count)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    if (!data || !dataSizes || !attributes || numAttributes == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = check_range(devPtr, count);
+    for (size_t i = 0; i < numAttributes && r == CUDA_SUCCESS; i++)
+        r = data[i] ? get(data[i], dataSizes[i], attributes[i], devPtr, count) : CUDA_ERROR_INVALID_VALUE;
+    return r;
+}

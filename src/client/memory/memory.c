@@ -1,0 +1,323 @@
+/*
+ * Allocation: cuMemAlloc*, cuMemFree*, cuMemHost*, and what is left. Every range comes from the server, which charges
+ * it; a free is not answered and therefore costs no round trip. Stream-ordered allocation: pool_api.c.
+ */
+#include "client/memory/memory.h"
+
+#include <stdlib.h>
+
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/graph/memory.h"
+#include "client/memory/pool_ipc.h"
+#include "client/session/call.h"
+#include "client/stream/reach.h"
+
+#define PITCH_ALIGN 512u
+
+#define KIND(k) (1u << (k))
+
+/* Stream-ordered frees that wait for their streams. */
+struct delayed_free {
+    struct delayed_free *next;
+    uint64_t address;
+    struct rt_pool_view *view; /* instead of that; NULL: none */
+    uint32_t number;
+    uint64_t seq;
+};
+
+static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct delayed_free *delayed; /* delayed_lock */
+
+static void give_back(uint64_t address, struct rt_pool_view *view)
+{
+    (void)(view ? rt_pool_view_close(view) : rt_request_free(rt_session, address));
+}
+
+bool rt_memory_reap(bool all)
+{
+    struct rt_session *s = rt_session;
+    bool any = false;
+    pthread_mutex_lock(&delayed_lock);
+    for (struct delayed_free **at = &delayed; *at;) {
+        struct delayed_free *d = *at;
+        if (all)
+            (void)rt_session_wait(s, d->number, d->seq, NULL);
+        if (!all && !rt_lane_done(s, d->number, d->seq)) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        give_back(d->address, d->view);
+        free(d);
+        any = true;
+    }
+    pthread_mutex_unlock(&delayed_lock);
+    return (all && rt_pools_trim(true)) || any;
+}
+
+void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq)
+{
+    struct delayed_free *d = malloc(sizeof(*d));
+    if (!d) { /* then at once */
+        (void)rt_session_wait(rt_session, number, seq, NULL);
+        give_back(address, view);
+        return;
+    }
+    *d = (struct delayed_free) { .address = address, .view = view, .number = number, .seq = seq };
+    pthread_mutex_lock(&delayed_lock);
+    d->next = delayed;
+    delayed = d;
+    pthread_mutex_unlock(&delayed_lock);
+    (void)rt_memory_reap(false);
+}
+
+static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
+{
+    uint64_t address;
+    uint32_t from = kind == RT_MEMORY_DEVICE ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
+    if (size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_capture_unsafe();
+    if (r)
+        return r;
+    (void)rt_memory_reap(false);
+    r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
+    if (r)
+        return r;
+    struct rt_range range = { .base = address,
+                              .size = size,
+                              .window = address,
+                              .kind = kind,
+                              .flags = flags,
+                              .context = rt_context_owner(c),
+                              .device = c->device };
+    r = rt_memory_insert(&range);
+    if (r)
+        (void)rt_request_free(rt_session, address);
+    else
+        *out = address;
+    return r;
+}
+
+bool rt_memory_is_imported_block(uint64_t address)
+{
+    struct rt_range range;
+    return rt_memory_find(address, &range) && range.kind == RT_MEMORY_IMPORTED_BLOCK && range.base == address;
+}
+
+static int release_imported(uint64_t address)
+{
+    struct rt_range range;
+    if (!rt_memory_find(address, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_pool_view *view = rt_pool_view_leave(address);
+    if (!view)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_reach_wait(rt_reach_of(&range));
+    int closed = rt_pool_view_close(view);
+    return r ? r : closed;
+}
+
+static int release_graphs(uint64_t address)
+{
+    struct rt_range range;
+    if (!rt_memory_find(address, &range))
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = rt_graph_memory_free(address, 0, 0);
+    return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_reach_wait(rt_reach_of(&range));
+}
+
+/* CUDA's cuMemFree waits for the device, and so may the server unmap at once. */
+static int release(uint64_t address, unsigned accept)
+{
+    struct rt_range range;
+    if (address == 0)
+        return CUDA_SUCCESS;
+    int r = rt_capture_unsafe();
+    if (r)
+        return r;
+    if ((accept & KIND(RT_MEMORY_DEVICE)) && rt_memory_is_imported_block(address))
+        return release_imported(address);
+    if (!rt_memory_remove(address, accept, &range))
+        return accept & KIND(RT_MEMORY_DEVICE) ? release_graphs(address) : CUDA_ERROR_INVALID_VALUE;
+    r = rt_reach_wait(rt_reach_of(&range));
+    if (r)
+        return r;
+    if (range.kind == RT_MEMORY_MANAGED)
+        rt_managed_forget(range.base, range.size);
+    if (!range.block)
+        return rt_request_free(rt_session, address);
+    rt_pool_free(range.block, 0, 0);
+    return CUDA_SUCCESS;
+}
+
+/* --- device memory ------------------------------------------------------------------------------------------------ */
+
+CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!dptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_DEVICE, 0, &address);
+    if (r == CUDA_SUCCESS)
+        *dptr = address;
+    return r;
+}
+
+CUresult rt_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+                               unsigned int ElementSizeBytes)
+{
+    uint64_t pitch, size;
+    if (!dptr || !pPitch || (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!gm_align_up(WidthInBytes, PITCH_ALIGN, &pitch) || __builtin_mul_overflow(pitch, Height, &size))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = rt_cuMemAlloc_v2(dptr, size);
+    if (r == CUDA_SUCCESS)
+        *pPitch = pitch;
+    return r;
+}
+
+CUresult rt_cuMemFree_v2(CUdeviceptr dptr)
+{
+    int r = rt_enter_any();
+    return r ? r : release(dptr, KIND(RT_MEMORY_DEVICE) | KIND(RT_MEMORY_MANAGED));
+}
+
+CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
+{
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
+    if (r == CUDA_SUCCESS)
+        *dptr = address;
+    return r;
+}
+
+/* What is left of the device's own memory, whoever has the rest: programs that do not come to us, and the device's driver. */
+static int device_left(int device, uint64_t *bytes)
+{
+    struct wire_call_memory_left_is left = { 0 };
+    struct rt_call call;
+    rt_call_begin(&call, WIRE_CALL_MEMORY_LEFT, 0);
+    call.device = rt_session->devices[device].index;
+    int r = rt_call_run(&call);
+    if (r == CUDA_SUCCESS)
+        wire_get_call_memory_left_is(&call.reply, &left);
+    *bytes = left.bytes;
+    return rt_call_end(&call, r);
+}
+
+/* A program that sizes its caches by this must then get them: neither more than it is granted nor more than there is. */
+CUresult rt_cuMemGetInfo_v2(size_t *freeBytes, size_t *totalBytes)
+{
+    struct rt_context *c;
+    struct rt_memory_info info;
+    uint64_t left;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    (void)rt_memory_reap(false);
+    (void)rt_pools_trim(false);
+    r = rt_request_memory_info(rt_session, c->device, &info);
+    if (r == CUDA_SUCCESS && rt_session->memory_apart) {
+        r = device_left(c->device, &left);
+        if (__builtin_add_overflow(left, info.ready, &left))
+            left = UINT64_MAX;
+        info.free = GM_MIN(info.free, left);
+    }
+    if (r)
+        return r;
+    if (freeBytes)
+        *freeBytes = info.free;
+    if (totalBytes)
+        *totalBytes = info.total;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!rt_memory_find(dptr, &range))
+        return CUDA_ERROR_NOT_FOUND;
+    if (pbase)
+        *pbase = range.base;
+    if (psize)
+        *psize = range.size;
+    return CUDA_SUCCESS;
+}
+
+/* --- pinned host memory ------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    struct rt_context *c;
+    uint64_t address;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pp || (Flags & ~known))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = allocate(c, bytesize, RT_MEMORY_HOST, Flags, &address);
+    if (r == CUDA_SUCCESS)
+        *pp = (void *)(uintptr_t)address;
+    return r;
+}
+
+CUresult rt_cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+    return rt_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult rt_cuMemFreeHost(void *p)
+{
+    int r = rt_enter_any();
+    return r ? r : release((uintptr_t)p, KIND(RT_MEMORY_HOST));
+}
+
+CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pdptr || Flags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
+        return CUDA_ERROR_INVALID_VALUE;
+    static atomic_bool said;
+    if (range.kind == RT_MEMORY_PAGEABLE)
+        return rt_not_supported("registered memory that is not whole private pages, to a kernel", &said);
+    *pdptr = range.window + ((uintptr_t)p - range.base);
+    return CUDA_SUCCESS;
+}
+
+/* With unified addressing all pinned memory is mapped and portable, and the flags say so. */
+CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+    struct rt_context *c;
+    struct rt_range range;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pFlags || !rt_memory_find((uintptr_t)p, &range) || !rt_memory_is_host(&range))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = range.flags | (range.kind == RT_MEMORY_PAGEABLE ? 0 : CU_MEMHOSTALLOC_DEVICEMAP);
+    return CUDA_SUCCESS;
+}

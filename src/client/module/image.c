@@ -1,0 +1,231 @@
+/*
+ * What kind of image a program hands over, and how long it is: programs pass a pointer and nothing else. It is read here, in
+ * the program's own process and from its own memory; the parsers proper are on the other side. A device that runs PTX gets
+ * that text alone, unpacked here, where a bomb harms nobody else. A real GPU's driver gets everything that it could use, and
+ * chooses.
+ */
+#include "client/module/module.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/session/session.h"
+#include "fatbin/cubin.h"
+#include "fatbin/fatbin.h"
+
+#define PTX_MAX     (256u << 20) /* unpacked */
+#define MEMBERS_MAX 65536u       /* of a wrapper's list */
+
+/* PTX starts with ".version", after white space and comments. */
+static bool is_ptx(const char *s)
+{
+    for (;;) {
+        s += strspn(s, " \t\r\n\v\f");
+        if (s[0] == '/' && s[1] == '/') {
+            s += strcspn(s, "\n");
+        } else if (s[0] == '/' && s[1] == '*') {
+            const char *end = strstr(s + 2, "*/");
+            if (!end)
+                return false;
+            s = end + 2;
+        } else {
+            break;
+        }
+    }
+    return strncmp(s, ".version", 8) == 0;
+}
+
+static int result_of(int error)
+{
+    return error == -ENOMEM || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
+uint32_t rt_image_capability(void)
+{
+    if (!rt_session || rt_session->device_count == 0)
+        return 0;
+    const int32_t *a = rt_session->devices[rt_current_device()].attributes;
+    return (uint32_t)(10 * a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] +
+                      a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
+}
+
+/* --- for a device that runs PTX ---------------------------------------------------------------------------------- */
+
+/* Its PTX, the best for this device. CUDA_ERROR_NO_BINARY_FOR_GPU if there is none. */
+static int text_of(const void *fatbin, unsigned wanted, struct rt_image *out)
+{
+    struct fb_entry e;
+    void *text;
+    int r = fb_pick(fatbin, fb_size(fatbin), rt_image_capability(), wanted, &e);
+    if (r == 0)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    r = r < 0 ? r : fb_unpack(&e, PTX_MAX, &text, &out->size);
+    if (r < 0)
+        return result_of(r);
+    out->size = strnlen(text, out->size); /* behind it are its zero and padding */
+    out->data = out->owned = text;
+    out->kind = WIRE_IMAGE_KIND_PTX;
+    return CUDA_SUCCESS;
+}
+
+static void say_none(struct rt_image *out, const void *fatbin)
+{
+    struct fb_reader r;
+    struct fb_entry e;
+    unsigned count = 0, cubins = 0;
+    if (fb_open(&r, fatbin, fb_size(fatbin)) == 0)
+        for (; fb_next(&r, &e) > 0; count++)
+            cubins += e.kind == FB_KIND_CUBIN;
+    snprintf(out->why, sizeof(out->why),
+             "the fat binary has machine code for GPUs (%u of %u images) and no PTX that could be read; this device "
+             "needs PTX "
+             "(nvcc -gencode arch=compute_75,code=compute_75)",
+             cubins, count);
+}
+
+/* The text of a file without device code declares nothing. */
+static bool is_empty(const char *text)
+{
+    static const char *const something[] = { ".entry", ".func", ".global", ".const" };
+    for (size_t i = 0; i < GM_ARRAY_LEN(something); i++)
+        if (strstr(text, something[i]))
+            return false;
+    return true;
+}
+
+/* Relocatable device code. PTX is not linked here, but a program with one file of device code is whole as it is: of the
+ * others the text is empty, or (NVIDIA's own library) for later architectures only. */
+static int text_of_list(const void *const *list, struct rt_image *out)
+{
+    for (unsigned i = 0; i < MEMBERS_MAX && list[i]; i++) {
+        struct rt_image one = { 0 };
+        int r = text_of(list[i], FB_WANT_PTX, &one);
+        if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
+            continue;
+        bool empty = r == CUDA_SUCCESS && is_empty(one.data);
+        if (r == CUDA_SUCCESS && !empty && !out->data) {
+            *out = one;
+            continue;
+        }
+        rt_image_drop(&one);
+        if (r != CUDA_SUCCESS)
+            return r;
+        if (empty)
+            continue;
+        snprintf(out->why, sizeof(out->why),
+                 "relocatable device code of several files, which this device does not link; build with -rdc=false");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    return out->data ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+static int text_look(const void *fatbin, const void *const *list, struct rt_image *out)
+{
+    if (fb_size(fatbin) == 0)
+        return CUDA_ERROR_INVALID_IMAGE;
+    int r = text_of(fatbin, FB_WANT_PTX | FB_WANT_ANY_PTX, out);
+    if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && list)
+        r = text_of_list(list, out);
+    if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && !*out->why)
+        say_none(out, fatbin);
+    return r;
+}
+
+/* --- for a real GPU's driver -------------------------------------------------------------------------------------- */
+
+/* What was linked and its parts, one behind the other: each says how long it is. */
+static int gather(const void *linked, const void *const *list, struct rt_image *out)
+{
+    size_t total = 0, count = 0;
+    for (const void *one = linked; one; one = list[count++]) {
+        size_t size = fb_size(one);
+        if (size == 0 || count >= MEMBERS_MAX || total + gm_padded(size) > FB_SIZE_MAX)
+            return CUDA_ERROR_INVALID_IMAGE;
+        total += gm_padded(size);
+    }
+    uint8_t *to = calloc(1, total);
+    if (!to)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = (struct rt_image) { .data = to, .owned = to, .size = total, .kind = WIRE_IMAGE_KIND_FATBIN_LIST };
+    count = 0;
+    for (const void *one = linked; one; one = list[count++]) {
+        memcpy(to, one, fb_size(one));
+        to += gm_padded(fb_size(one));
+    }
+    return CUDA_SUCCESS;
+}
+
+static int whole_look(const void *fatbin, const void *const *list, struct rt_image *out)
+{
+    if (list)
+        return gather(fatbin, list, out);
+    out->data = fatbin;
+    out->size = fb_size(fatbin);
+    out->kind = WIRE_IMAGE_KIND_FATBIN;
+    if (out->size == 0)
+        return CUDA_ERROR_INVALID_IMAGE;
+    int r = fb_slim(fatbin, out->size, rt_image_capability(), &out->owned, &out->size);
+    if (r > 0)
+        out->data = out->owned;
+    return r < 0 ? result_of(r) : CUDA_SUCCESS;
+}
+
+/* --- all ---------------------------------------------------------------------------------------------------------- */
+
+static int fatbin_look(const void *fatbin, const void *const *list, struct rt_image *out)
+{
+    return rt_session && rt_session->memory_apart ? whole_look(fatbin, list, out) : text_look(fatbin, list, out);
+}
+
+static int wrapper_look(const void *image, struct rt_image *out)
+{
+    struct fb_wrapper w;
+    memcpy(&w, image, sizeof(w));
+    if (!w.data)
+        return CUDA_ERROR_INVALID_IMAGE;
+    return fatbin_look(w.data, w.version == 2 ? w.list : NULL, out);
+}
+
+static int look(const void *image, struct rt_image *out)
+{
+    uint32_t magic;
+    const char *text = image;
+    /* No magic number has a zero in it, and a text may be shorter than one. */
+    if (strnlen(text, sizeof(magic)) < sizeof(magic))
+        return CUDA_ERROR_INVALID_IMAGE;
+    memcpy(&magic, image, sizeof(magic));
+    if (magic == FB_WRAPPER_MAGIC)
+        return wrapper_look(image, out);
+    if (magic == FB_MAGIC)
+        return fatbin_look(image, NULL, out);
+    out->data = image;
+    if (memcmp(image, ELFMAG, SELFMAG) == 0) {
+        out->size = fb_elf_size(image, FB_SIZE_MAX);
+        out->kind = WIRE_IMAGE_KIND_CUBIN;
+        return out->size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (!is_ptx(text))
+        return CUDA_ERROR_INVALID_IMAGE;
+    out->size = strlen(text);
+    out->kind = WIRE_IMAGE_KIND_PTX;
+    return CUDA_SUCCESS;
+}
+
+int rt_image_look(const void *image, struct rt_image *out)
+{
+    *out = (struct rt_image) { 0 };
+    int r = look(image, out);
+    if (r)
+        rt_image_drop(out);
+    return r;
+}
+
+void rt_image_drop(struct rt_image *image)
+{
+    free(image->owned);
+    image->owned = NULL;
+    image->data = NULL;
+}

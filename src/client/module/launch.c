@@ -1,0 +1,277 @@
+/*
+ * Launches. One ring record, no answer, no allocation, no system call: the parameters are packed on the stack by the
+ * layout that came with the module. What CUDA checks at the call is checked here; what it finds out later arrives as
+ * the session's error.
+ */
+#include "client/module/launch.h"
+
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+
+/* More than the kernel was compiled for is a wrong argument; more than there are registers for is not. Both may be the
+ * same number: then it is the registers. */
+static int too_many_threads(const struct rt_function *f)
+{
+    uint32_t fit = rt_occupancy_register_threads(f);
+    return fit && f->entry->max_threads >= fit ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int check_shape(const struct rt_function *f, const struct wire_rec_launch *l)
+{
+    const int32_t *limit = rt_session->devices[f->module->device].attributes;
+    uint64_t threads = (uint64_t)l->block_x * l->block_y * l->block_z;
+    if (!l->grid_x || !l->grid_y || !l->grid_z || !threads || l->block_x > 1u << 20 || l->block_y > 1u << 20 ||
+        l->block_z > 1u << 20)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (GM_UNLIKELY(l->grid_x > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X] ||
+                    l->grid_y > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y] ||
+                    l->grid_z > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] ||
+                    l->block_x > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] ||
+                    l->block_y > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] ||
+                    l->block_z > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] ||
+                    threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : too_many_threads(f);
+}
+
+static int pack_params(const struct rt_entry *e, void **values, uint8_t *out)
+{
+    if (e->param_count && !values)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (e->padded)
+        memset(out, 0, e->param_bytes);
+    for (uint32_t i = 0; i < e->param_count; i++) {
+        const struct rt_param *p = &e->params[i];
+        if (GM_UNLIKELY(!values[i]))
+            return CUDA_ERROR_INVALID_VALUE;
+        switch (p->size) { /* the usual sizes without a call */
+        case 4:
+            memcpy(out + p->offset, values[i], 4);
+            break;
+        case 8:
+            memcpy(out + p->offset, values[i], 8);
+            break;
+        default:
+            memcpy(out + p->offset, values[i], p->size);
+            break;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/* The program packed them itself: {POINTER, buffer, SIZE, &size, END} in any order. What is missing at the end is zero,
+ * what is too much is refused with the genuine library's code. */
+static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
+{
+    const void *buffer = NULL;
+    size_t size = 0;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
+            size = *(const size_t *)extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (size > e->param_bytes)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (size && !buffer)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (size)
+        memcpy(out, buffer, size);
+    memset(out + size, 0, e->param_bytes - size);
+    return CUDA_SUCCESS;
+}
+
+/* Blocks of a cooperative launch wait for each other: all must have their place at once. */
+static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
+{
+    const struct wire_rec_launch *r = &l->record;
+    for (uint32_t i = 0; i < r->attributes; i++) {
+        CUlaunchAttribute a;
+        uint32_t each = 0;
+        memcpy(&a, l->params + i * sizeof(a), sizeof(a));
+        if (a.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            continue;
+        int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
+        uint32_t all = rt_multiprocessors(rt_session, f->module->device);
+        uint64_t places = (uint64_t)each * (l->multiprocessors ? GM_MIN(l->multiprocessors, all) : all);
+        if (result || (uint64_t)r->grid_x * r->grid_y * r->grid_z > places)
+            return result ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    return CUDA_SUCCESS;
+}
+
+int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params, void **extra)
+{
+    const struct rt_entry *e = f->entry;
+    size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
+    int r = check_shape(f, &l->record);
+    if (GM_UNLIKELY(r == CUDA_SUCCESS && l->record.attributes))
+        r = check_cooperative(l, f);
+    if (GM_UNLIKELY(r == CUDA_SUCCESS && (l->record.attributes || e->cluster[0])))
+        r = rt_launch_check_clusters(l, f);
+    if (GM_UNLIKELY(r))
+        return r;
+    if (GM_UNLIKELY(extra != NULL))
+        r = params ? CUDA_ERROR_INVALID_VALUE : take_packed(e, extra, l->params + before);
+    else
+        r = pack_params(e, params, l->params + before);
+    if (GM_UNLIKELY(r))
+        return r;
+    l->record.head.op = WIRE_OP_LAUNCH;
+    l->record.head.size = (uint32_t)(sizeof(l->record) + before) + e->param_bytes;
+    l->record.module = f->module->number;
+    l->record.function = e->index;
+    return CUDA_SUCCESS;
+}
+
+/* `l->record` has dimensions and attributes, which stand in `config`, too, unless that is NULL. */
+static int launch(struct rt_launch *l, const void *function, CUstream stream, void **params, void **extra,
+                  const CUlaunchConfig *config)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter(&c);
+    if (GM_UNLIKELY(r))
+        return r;
+    struct rt_function *f = rt_function_find(function);
+    if (GM_UNLIKELY(!f))
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_stream_resolve(c, stream, &st);
+    if (GM_UNLIKELY(r))
+        return r;
+    if (GM_UNLIKELY(f->context && f->context != st->context && f->context != rt_context_owner(st->context)))
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_function_on(&f, st->context->device);
+    if (GM_UNLIKELY(r))
+        return rt_capture_failed(st, r);
+    l->multiprocessors = st->context->multiprocessors;
+    r = rt_launch_prepare(l, f, params, extra);
+    if (GM_UNLIKELY(r))
+        return rt_capture_failed(st, r);
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
+    return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);
+}
+
+CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                           unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+                           unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+{
+    struct rt_launch l;
+    l.record.grid_x = gridDimX;
+    l.record.grid_y = gridDimY;
+    l.record.grid_z = gridDimZ;
+    l.record.block_x = blockDimX;
+    l.record.block_y = blockDimY;
+    l.record.block_z = blockDimZ;
+    l.record.shared_bytes = sharedMemBytes;
+    l.record.attributes = 0;
+    return launch(&l, f, hStream, kernelParams, extra, NULL);
+}
+
+enum attribute_use {
+    ATTRIBUTE_HINT,    /* about speed: heeded or not */
+    ATTRIBUTE_MATTERS, /* goes to the device */
+    ATTRIBUTE_REFUSED, /* nobody here could honour it */
+};
+
+static enum attribute_use attribute_use(const CUlaunchAttribute *a)
+{
+    switch (a->id) {
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return a->value.clusterDim.x > 1 || a->value.clusterDim.y > 1 || a->value.clusterDim.z > 1 ? ATTRIBUTE_MATTERS
+                                                                                                   : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        return a->value.cooperative ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return rt_session->memory_apart ? ATTRIBUTE_MATTERS : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        return rt_session->memory_apart && a->value.programmaticStreamSerializationAllowed ? ATTRIBUTE_MATTERS
+                                                                                           : ATTRIBUTE_HINT;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return ATTRIBUTE_REFUSED;
+    default:
+        return ATTRIBUTE_HINT;
+    }
+}
+
+bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
+{
+    return attribute_use(a) == ATTRIBUTE_MATTERS;
+}
+
+int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attributes, unsigned count)
+{
+    static atomic_bool said;
+    l->record.attributes = 0;
+    if (count && !attributes)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        const CUlaunchAttribute *a = &attributes[i];
+        enum attribute_use use = attribute_use(a);
+        if (use == ATTRIBUTE_REFUSED)
+            return (int)rt_not_supported("a launch with an event, or of a node that kernels update", &said);
+        if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart)
+            return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
+        if (use != ATTRIBUTE_MATTERS)
+            continue;
+        if (l->record.attributes == RT_LAUNCH_ATTRIBUTES)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(l->params + l->record.attributes++ * sizeof(*a), a, sizeof(*a));
+    }
+    return CUDA_SUCCESS;
+}
+
+static int launch_config(const CUlaunchConfig *config, const void *f, void **params, void **extra)
+{
+    struct rt_launch l;
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    r = rt_launch_take_attributes(&l, config->attrs, config->numAttrs);
+    if (r)
+        return r;
+    l.record.grid_x = config->gridDimX;
+    l.record.grid_y = config->gridDimY;
+    l.record.grid_z = config->gridDimZ;
+    l.record.block_x = config->blockDimX;
+    l.record.block_y = config->blockDimY;
+    l.record.block_z = config->blockDimZ;
+    l.record.shared_bytes = config->sharedMemBytes;
+    return launch(&l, f, config->hStream, params, extra, config);
+}
+
+CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+    return config ? (CUresult)launch_config(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                      unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                                      unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                                      void **kernelParams)
+{
+    CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 };
+    const CUlaunchConfig config = { .gridDimX = gridDimX,
+                                    .gridDimY = gridDimY,
+                                    .gridDimZ = gridDimZ,
+                                    .blockDimX = blockDimX,
+                                    .blockDimY = blockDimY,
+                                    .blockDimZ = blockDimZ,
+                                    .sharedMemBytes = sharedMemBytes,
+                                    .hStream = hStream,
+                                    .attrs = &cooperative,
+                                    .numAttrs = 1 };
+    return (CUresult)launch_config(&config, f, kernelParams, NULL);
+}

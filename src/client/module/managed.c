@@ -1,0 +1,125 @@
+/*
+ * __managed__ variables on a GPU. Its driver would give them memory that only the executor can touch. So the image is
+ * loaded in another form: its machine code, in which the variables' addresses are those of pinned host memory in this program's window
+ * (fatbin/move.h). That is what all managed memory is here (managed.c). PTX is compiled by the driver first.
+ *
+ * The device finds out whether an image has such variables, so that images without any are not unpacked here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/memory/memory.h"
+#include "client/module/module.h"
+#include "fatbin/fatbin.h"
+#include "fatbin/move.h"
+
+#define UNPACKED_MAX (256u << 20)
+
+static int result_of(int error)
+{
+    static atomic_bool said;
+    if (error == -ENOTSUP)
+        return rt_not_supported("a managed variable whose address stands in an unusual place", &said);
+    return error == -ENOMEM || error == -E2BIG || error == -EFBIG ? CUDA_ERROR_OUT_OF_MEMORY
+                                                                  : CUDA_ERROR_INVALID_IMAGE;
+}
+
+static int compile(const void *text, size_t size, struct rt_image *out)
+{
+    uint8_t *cubin = NULL;
+    int r = rt_link_text(text, size, &cubin, &out->size);
+    out->owned = cubin;
+    return r;
+}
+
+/* Machine code of the best image of a fat binary. */
+static int code_of_fatbin(const void *fatbin, size_t size, uint32_t sm, struct rt_image *out)
+{
+    struct fb_entry e;
+    void *text;
+    size_t length;
+    int r = fb_pick(fatbin, size, sm, FB_WANT_CUBIN, &e);
+    if (r > 0) {
+        r = fb_unpack(&e, UNPACKED_MAX, &out->owned, &out->size);
+        return r < 0 ? result_of(r) : CUDA_SUCCESS;
+    }
+    r = fb_pick(fatbin, size, sm, FB_WANT_PTX, &e);
+    if (r <= 0)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    r = fb_unpack(&e, UNPACKED_MAX, &text, &length);
+    if (r < 0)
+        return result_of(r);
+    r = compile(text, strnlen(text, length), out); /* behind it are its zero and padding */
+    free(text);
+    return r;
+}
+
+/* Into memory that may be written. */
+static int code_of(const struct rt_image *image, uint32_t sm, struct rt_image *out)
+{
+    if (image->kind == WIRE_IMAGE_KIND_PTX)
+        return compile(image->data, image->size, out);
+    if (image->kind != WIRE_IMAGE_KIND_CUBIN) /* of a list: what was linked is the first */
+        return code_of_fatbin(image->data, image->size, sm, out);
+    out->size = image->size;
+    out->owned = malloc(image->size);
+    if (!out->owned)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(out->owned, image->data, image->size);
+    return CUDA_SUCCESS;
+}
+
+static int allocate(struct rt_module *m, uint64_t size)
+{
+    int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, 0, &m->managed);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_HOST, 0, &m->managed);
+    return r;
+}
+
+static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, const struct fb_move_list *l)
+{
+    int r = allocate(m, l->size);
+    if (r)
+        return r;
+    memset((void *)(uintptr_t)m->managed, 0, l->size); /* others may have had it; not all variables have values */
+    r = fb_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
+    if (r < 0)
+        return result_of(r);
+    for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS; i++)
+        r = rt_lookup_add_managed(m, l->at[i].name, m->managed + l->at[i].offset, l->at[i].size);
+    return r;
+}
+
+static int move_all(struct rt_module *m, struct rt_image *image)
+{
+    struct fb_cubin c;
+    struct fb_move_list list = { 0 };
+    int r = fb_cubin_open(&c, image->owned, image->size);
+    r = r ? r : fb_move_find(&c, FB_MOVE_MANAGED, &list);
+    if (r < 0)
+        return result_of(r);
+    if (list.size)
+        r = move(m, &c, image->owned, &list);
+    free(list.at);
+    return r;
+}
+
+int rt_module_managed_move(struct rt_module *m, const struct rt_image *image, struct rt_image *out)
+{
+    *out = (struct rt_image) { .kind = WIRE_IMAGE_KIND_CUBIN };
+    int r = code_of(image, rt_image_capability(), out);
+    r = r ? r : move_all(m, out);
+    out->data = out->owned;
+    if (r)
+        rt_image_drop(out);
+    return r;
+}
+
+void rt_module_managed_finish(struct rt_module *m)
+{
+    if (m->managed)
+        (void)rt_request_free(rt_session, m->managed);
+    m->managed = 0;
+}

@@ -1,0 +1,230 @@
+/*
+ * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told once, at the load,
+ * and all later questions (names, parameter layouts, attributes, globals) are answered from that here. A device may load
+ * functions as late as they are needed: of such a module nothing is told at the load, and each function or variable is
+ * asked for once, by its name (lookup.c).
+ *
+ * A library is a module without a context; a kernel is a function of one. Both kinds of handle are accepted wherever
+ * a function is.
+ */
+#ifndef GMUX_CLIENT_MODULE_MODULE_H
+#define GMUX_CLIENT_MODULE_MODULE_H
+
+#include "client/stream/context.h"
+
+#define RT_PARAMS_MAX        32764u /* bytes of a kernel's parameters */
+#define RT_LAUNCH_ATTRIBUTES 24u    /* of one launch */
+
+struct rt_param {
+    uint32_t offset;
+    uint32_t size;
+};
+
+/* What the load said about a function; constant, lives with its module. */
+struct rt_entry {
+    const char *name;
+    uint32_t index; /* what launches name it by */
+    uint32_t param_bytes;
+    uint32_t param_count;
+    const struct rt_param *params;
+    bool padded; /* bytes of the parameters belong to none */
+    uint32_t max_threads;
+    uint32_t registers;
+    uint32_t shared_bytes;
+    uint32_t const_bytes;
+    uint32_t local_bytes;
+    uint32_t ptx_version;
+    uint32_t binary_version;
+    uint32_t cluster[3];                    /* that it was compiled for; 0: none */
+    _Atomic(struct rt_function *) function; /* made when somebody asks for it */
+};
+
+/* Fills in all but the index from what the device said; `params` has room for all its parameters and lives as long as
+ * the entry, as does f->name. False if it contradicts itself. */
+struct wire_function_info;
+bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struct rt_param *params);
+
+/* How many blocks of a function a multiprocessor holds (occupancy.c). CUresult. */
+int rt_occupancy_blocks(struct rt_function *f, uint32_t threads, uint64_t dynamic_bytes, uint32_t *out);
+
+/* The largest block that a multiprocessor has registers for; 0: it does not matter. */
+uint32_t rt_occupancy_register_threads(const struct rt_function *f);
+
+/* Asks the device's driver about clusters (w->largest: which question). CUDA_ERROR_NOT_SUPPORTED: there are none. */
+struct wire_call_clusters;
+int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out);
+
+/* Whether a launch's attribute has to reach the device. */
+bool rt_launch_attribute_matters(const CUlaunchAttribute *a);
+
+struct rt_variable {
+    const char *name;
+    uint64_t address;
+    uint64_t size;
+    bool managed;
+};
+
+struct rt_module {
+    struct rt_object object;
+    struct rt_context *context; /* NULL: a library */
+    int device;
+    uint32_t number;          /* what launches name it by */
+    struct rt_entry *entries; /* sorted by name */
+    uint32_t entries_count;
+    struct rt_variable *variables; /* sorted by name */
+    uint32_t variables_count;
+    struct rt_param *params; /* of all entries */
+    bool managed_apart;      /* the device would keep managed variables where this process cannot reach them */
+    uint64_t managed;        /* .. so they are here, memory of the server's (module/managed.c); 0: none */
+    bool by_name;            /* not listed above but found, one by one: lookup.c's lock */
+    struct rt_entry **found; /* at their index */
+    uint32_t found_count;
+    struct rt_variable **found_variables;
+    uint32_t found_variables_count;
+    void *info; /* the mapped module_info, where names lie */
+    size_t info_size;
+    void *library; /* library: its handle; module: NULL */
+    /* Of a library that the program may use on other devices, too (library.c's lock): the image as it was loaded, and what
+     * it is there. */
+    int image_fd; /* -1: none */
+    size_t image_size;
+    uint32_t image_kind;
+    struct rt_module **elsewhere; /* by device; NULL: nowhere yet */
+};
+
+struct rt_function {
+    struct rt_object object;
+    struct rt_module *module;
+    const struct rt_entry *entry;
+    struct rt_context *context;     /* of the module; NULL: any */
+    _Atomic uint32_t dynamic_limit; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+    _Atomic uint64_t occupancy;     /* occupancy.c: the last question and its answer; 0: none */
+    _Atomic uint64_t clusters[4];   /* cluster.c: the last shapes that the device's driver takes */
+    _Atomic unsigned clusters_next;
+    int carveout;
+    CUfunc_cache cache_config;
+    _Atomic(_Atomic(struct rt_function *) *) elsewhere; /* by device: the same on others; NULL: nowhere yet */
+};
+
+extern struct rt_table rt_modules;   /* CUmodule */
+extern struct rt_table rt_libraries; /* CUlibrary: its slots hold struct rt_library */
+extern struct rt_table rt_functions; /* CUfunction, CUkernel */
+
+struct rt_library {
+    struct rt_object object;
+    struct rt_module *module;
+    CUmodule handle;
+};
+
+/* The log buffers that a program may hand to a load, and what it wants in them. */
+struct rt_jit_log {
+    char *info, *error;
+    uint32_t info_size, error_size;
+    void **info_used, **error_used; /* where the sizes come back, as the options' values */
+};
+/* CUresult. */
+int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values);
+void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error);
+
+/* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
+int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
+/* The same from a file. */
+int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out);
+/* A function's handle ends; NULL is fine. */
+void rt_function_end(struct rt_function *f);
+/* Nothing of it may be running. Handles of the module and its functions end. */
+void rt_module_destroy(struct rt_module *m);
+void rt_module_destroy_all(struct rt_context *c);
+static inline CUmodule rt_module_handle(const struct rt_module *m)
+{
+    return (CUmodule)rt_object_handle(&rt_modules, &m->object);
+}
+
+/* CUresult: CUDA_ERROR_NOT_FOUND, or what the device has to say about a function that it only now looks at. */
+int rt_module_find_entry(struct rt_module *m, const char *name, struct rt_entry **out);
+int rt_module_find_variable(struct rt_module *m, const char *name, const struct rt_variable **out);
+/* The same for a library's managed variables. */
+int rt_module_find_managed(struct rt_module *m, const char *name, const struct rt_variable **out);
+/* How many functions there are; the first `capacity` of them in `out`. CUresult. */
+int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
+/* The one function object of an entry; NULL when out of memory. */
+struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
+
+/* The program's memory knows a variable from now on, and no longer. */
+int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v);
+void rt_variable_leave(const struct rt_variable *v);
+/* --- libraries on several devices (library.c) --- */
+
+/* What a library is on `device`, loaded there if need be; modules are what they are. CUresult. */
+int rt_module_on(struct rt_module **m, int device);
+int rt_function_elsewhere(struct rt_function **f, int device);
+/* The same of a function of it. */
+static inline int rt_function_on(struct rt_function **f, int device)
+{
+    return GM_LIKELY((*f)->module->device == device || (*f)->context) ? CUDA_SUCCESS
+                                                                      : rt_function_elsewhere(f, device);
+}
+/* Keeps what another device would need: the image. */
+void rt_library_keep(struct rt_module *m, int fd, size_t size, uint32_t kind);
+/* The devices whose streams may use it or its variables: bits. */
+uint32_t rt_library_reach(struct rt_module *m);
+/* Ends what it is on other devices. */
+void rt_library_finish(struct rt_module *m);
+
+/* Loads such an image. CUresult. */
+int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_module **out);
+
+/* --- modules that are found by name (lookup.c) --- */
+
+int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out);
+int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out);
+int rt_lookup_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
+/* The device's own attributes of a function. CUresult. */
+int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute attribute, int *value);
+int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
+/* A managed variable that has its place already: it is found from now on. CUresult. */
+int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t address, uint64_t size);
+/* The module ends: functions, variables, memory. */
+void rt_lookup_finish(struct rt_module *m);
+
+static inline struct rt_function *rt_function_find(const void *handle)
+{
+    return (struct rt_function *)rt_object_find(&rt_functions, handle);
+}
+
+/* --- images (image.c) --- */
+
+struct rt_image {
+    const void *data;
+    size_t size;
+    uint32_t kind; /* enum wire_image_kind */
+    void *owned;   /* the data, if it is not the program's own */
+    char why[256]; /* of a failure, for the program's log; may be empty */
+};
+/* What the program's pointer points to; images have no length of their own. CUDA_ERROR_INVALID_IMAGE if it is nothing
+ * known, CUDA_ERROR_NO_BINARY_FOR_GPU if there is no PTX in a fat binary that could be used. Dropped by the caller after
+ * success. */
+int rt_image_look(const void *image, struct rt_image *out);
+void rt_image_drop(struct rt_image *image);
+
+/* The architecture of the GPU that images are for: 90 .. */
+uint32_t rt_image_capability(void);
+
+/* --- images in files (image_file.c) --- */
+
+/* A file's bytes, with zeros behind them that are not counted: a text gets its end, a short file what is read of it. *data is the
+ * caller's to free. CUresult: CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY if it is longer than `limit`. */
+int rt_image_read(const char *path, size_t limit, char **data, size_t *size);
+
+/* --- managed variables on a GPU (module/managed.c) --- */
+
+/* Gives those of the image memory that host and device reach, and their first values; *out is the machine code that has them there. They
+ * are found in `m` from now on. CUresult. */
+int rt_module_managed_move(struct rt_module *m, const struct rt_image *image, struct rt_image *out);
+/* The module has ended. */
+void rt_module_managed_finish(struct rt_module *m);
+
+/* Has a GPU's driver compile PTX (link.c); *cubin is the caller's. CUresult. */
+int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_size);
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: whoever set up a
+ * daemon wants it used. A connection that stands and then fails is an error (805 or what the daemon says), never a
+ * reason to run without limits. Nobody listening is no error at all.
+ */
+#include "client/session/attach.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "client/entry/late.h"
+#include "client/gen/api.h"
+#include "client/memory/memory.h"
+#include "client/session/companion.h"
+#include "client/session/session.h"
+#include "client/stream/context.h"
+#include "device/genuine/genuine.h"
+
+#define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
+
+_Atomic int rt_state = RT_DETACHED;
+static struct rt_api genuine_api; /* attach_lock, until it is activated */
+
+/* What an attach that is under way has so far; attach_lock, but in the child of a fork. One of the two. */
+static struct {
+    _Atomic int fd; /* the connection + 1 */
+    struct rt_session *session;
+} attaching;
+
+int rt_ready(void)
+{
+    return GM_LIKELY(atomic_load_explicit(&rt_state, memory_order_acquire) == RT_SESSION)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* What `ps` shows: the command line, arguments separated by blanks. */
+static void read_command(char *out, size_t size)
+{
+    GM_AUTO_FD int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, out, size - 1) : -1;
+    if (n <= 0) {
+        (void)snprintf(out, size, "%s", program_invocation_name);
+        return;
+    }
+    while (n > 0 && out[n - 1] == '\0')
+        n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (out[i] == '\0' || out[i] == '\n')
+            out[i] = ' ';
+    out[n] = '\0';
+}
+
+int rt_say_hello(int fd)
+{
+    char command[1024];
+    uint8_t buffer[4096];
+    struct wire_enc e;
+    double share = 0;
+    uint64_t priority;
+    const char *share_text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    const char *priority_text = getenv("CUDA_MPS_CLIENT_PRIORITY");
+    const char *limits = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+
+    if (share_text && !gm_parse_percentage(share_text, &share))
+        gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", share_text);
+    bool has_priority = priority_text && gm_parse_u64(priority_text, 1, &priority);
+    if (priority_text && !has_priority)
+        gm_warn(&topic, "CUDA_MPS_CLIENT_PRIORITY=%s is neither 0 nor 1; ignored", priority_text);
+    if (limits && strlen(limits) > 512) {
+        gm_warn(&topic, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT is too long; ignored");
+        limits = NULL;
+    }
+    read_command(command, sizeof(command));
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_hello(&e, 1,
+                    &(struct wire_hello) {
+                        .version = WIRE_VERSION,
+                        .protocol_min = WIRE_VERSION,
+                        .share_pct = share,
+                        .priority = has_priority ? (int32_t)priority : -1,
+                        .memory_limits = limits,
+                        .command = command,
+                    });
+    return tp_send(fd, &e, NULL, 0);
+}
+
+int rt_daemon_connect(void)
+{
+    char path[512];
+    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    if (!directory || !*directory)
+        directory = DEFAULT_PIPE_DIRECTORY;
+    int n = snprintf(path, sizeof(path), "%s/control", directory);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return -ENAMETOOLONG;
+    return tp_connect(path);
+}
+
+/* --- forks -------------------------------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    rt_companion_fork_prepare();
+    rt_memory_fork_prepare();
+}
+
+static void after_fork_in_parent(void)
+{
+    rt_memory_fork_parent();
+    rt_companion_fork_end();
+}
+
+/* A thread was about to attach, which there is not here: the child may do so itself. */
+static void forget_attaching(void)
+{
+    int fd = atomic_load(&attaching.fd) - 1;
+    if (attaching.session)
+        rt_session_abandon(attaching.session);
+    if (fd >= 0)
+        gm_close(fd);
+    attaching.session = NULL;
+    atomic_store(&attaching.fd, 0);
+    rt_session = NULL;
+    (void)pthread_mutex_init(&attach_lock, NULL);
+}
+
+/* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
+static void after_fork_in_child(void)
+{
+    rt_memory_fork_child();
+    rt_companion_fork_end();
+    switch (atomic_load(&rt_state)) {
+    case RT_DETACHED:
+        forget_attaching();
+        break;
+    case RT_SESSION:
+        atomic_store(&rt_state, RT_FORKED);
+        rt_context_forget();
+        rt_session_abandon(rt_session);
+        break;
+    default:
+        break;
+    }
+}
+
+/* A fork in the middle of it has another thread, or the child, do it again. */
+static void watch_forks(void)
+{
+    static atomic_bool done;
+    if (!atomic_exchange(&done, true))
+        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* --- attaching ---------------------------------------------------------------------------------------------------- */
+
+static int open_session(int fd, bool is_private)
+{
+    char why[600] = "";
+    struct rt_session *s;
+
+    int r = rt_say_hello(fd);
+    atomic_store(&attaching.fd, 0); /* the session's from here on */
+    if (r < 0) {
+        gm_close(fd);
+        gm_error(&topic, "%s hung up: %s", is_private ? "private server" : "daemon", strerror(-r));
+        return CUDA_ERROR_MPS_CONNECTION_FAILED;
+    }
+    r = rt_session_open(&attaching.session, fd, why, sizeof(why));
+    s = attaching.session;
+    if (r != CUDA_SUCCESS) {
+        gm_error(&topic, "no session (error %d): %s", r, why);
+        return r;
+    }
+    s->is_private = is_private;
+    s->device_count = rt_device_visible(s->devices, s->device_count);
+    if (s->device_count == 0) {
+        gm_info(&topic, "CUDA_VISIBLE_DEVICES leaves no device");
+        attaching.session = NULL;
+        rt_session_close(s);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    rt_session = s;
+    if (s->memory_apart)
+        rt_companion_open(s);
+    rt_late_decide(false);
+    atomic_store(&rt_state, RT_SESSION);
+    rt_api_activate(&rt_api_session);
+    gm_info(&topic, "%s, server %u, device \"%s\", window %#llx + %#llx",
+            is_private ? "private server" : "session with the daemon", s->server_pid, s->devices[0].name,
+            (unsigned long long)s->window_base, (unsigned long long)s->window_half * 2);
+    return CUDA_SUCCESS;
+}
+
+static void *genuine_symbol(void *library, const char *symbol)
+{
+    return dlsym(library, symbol);
+}
+
+/* CUDA_ERROR_NO_DEVICE stands for "no genuine driver here". */
+static int pass_through(unsigned flags, char *why, size_t why_size)
+{
+    void *library = dev_genuine_library(why, why_size);
+    if (!library)
+        return CUDA_ERROR_NO_DEVICE;
+    rt_api_load(&genuine_api, genuine_symbol, library);
+    int r = (int)genuine_api.cuInit(flags);
+    if (r == CUDA_SUCCESS) {
+        rt_late_decide(true);
+        rt_api_activate(&genuine_api);
+        atomic_store(&rt_state, RT_GENUINE);
+        gm_info(&topic, "pass-through to the genuine driver");
+    }
+    return r;
+}
+
+static int attach_locked(unsigned flags)
+{
+    char why[600] = "";
+    int fd = rt_daemon_connect();
+    atomic_store(&attaching.fd, fd >= 0 ? fd + 1 : 0);
+    if (fd >= 0)
+        return open_session(fd, false);
+    if (fd == -ENOENT || fd == -ECONNREFUSED)
+        gm_debug(&topic, "no daemon");
+    else
+        gm_warn(&topic, "the daemon cannot be reached: %s; going on without", strerror(-fd));
+
+    int r = pass_through(flags, why, sizeof(why));
+    if (r != CUDA_ERROR_NO_DEVICE)
+        return r;
+    gm_debug(&topic, "no genuine driver: %s", *why ? why : "it has no device");
+
+    fd = rt_private_start(why, sizeof(why));
+    if (fd < 0) {
+        gm_error(&topic, "no private server: %s", why);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    atomic_store(&attaching.fd, fd + 1);
+    return open_session(fd, true);
+}
+
+int rt_attach(unsigned flags)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    int r = CUDA_SUCCESS;
+    switch (atomic_load(&rt_state)) {
+    case RT_SESSION:
+        return CUDA_SUCCESS;
+    case RT_FORKED:
+        return CUDA_ERROR_NOT_INITIALIZED;
+    default:
+        break;
+    }
+    (void)pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&rt_state) == RT_DETACHED)
+        r = attach_locked(flags);
+    attaching.session = NULL;
+    atomic_store(&attaching.fd, 0);
+    pthread_mutex_unlock(&attach_lock);
+    return r;
+}
+
+int rt_attach_driver_version(int *version)
+{
+    char why[256];
+    if (atomic_load(&rt_state) == RT_SESSION) {
+        *version = rt_session->driver_version;
+        return CUDA_SUCCESS;
+    }
+    *version = CUDA_VERSION;
+    void *library = dev_genuine_library(why, sizeof(why));
+    CUresult (*genuine)(int *) = library ? (CUresult(*)(int *))dlsym(library, "cuDriverGetVersion") : NULL;
+    return genuine ? (int)genuine(version) : CUDA_SUCCESS;
+}

@@ -1,0 +1,187 @@
+/*
+ * The client's end of a session: the socket to the server (requests and answers), the session memory, and the window,
+ * mapped whole at the addresses that the device uses. One per process; made by rt_attach(), never unmade while the
+ * process lives.
+ *
+ * Any thread. Functions that return CUresult values return them as int.
+ */
+#ifndef GMUX_CLIENT_SESSION_SESSION_H
+#define GMUX_CLIENT_SESSION_SESSION_H
+
+#include <pthread.h>
+
+#include "transport/output.h"
+#include "transport/sock.h"
+
+#define RT_DEVICES    TP_DEVICES
+#define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
+
+/* What a device is, as the server said at session_open. Programs know it by its place among those that they see. */
+struct rt_device {
+    uint32_t index; /* the server's number of it */
+    char name[256];
+    uint8_t uuid[16];
+    uint32_t pci_domain, pci_bus, pci_device;
+    uint64_t memory_total;
+    uint32_t multiprocessors;
+    uint32_t multiprocessors_granted; /* at first; rt_multiprocessors() */
+    uint32_t multiprocessors_step;    /* 0: nobody is held to a share */
+    int priority_greatest;            /* of streams; the least is 0 */
+    int32_t attributes[RT_ATTRIBUTES];
+};
+
+/* A stream number's private side. Sequences go on when a number is used again, which is on the same device. */
+struct rt_lane {
+    uint32_t device;          /* the server's number; constant from the first use on */
+    uint16_t next;            /* ring lock: in a list of retired numbers */
+    _Atomic uint64_t issued;  /* last sequence number written; ring lock to write */
+    _Atomic uint64_t abroad;  /* the last of them that used another device's memory; ring lock to write */
+    _Atomic uint64_t context; /* id of the context that used it last; 0: never used */
+};
+
+struct rt_session {
+    /* constant after rt_session_open() */
+    int fd;
+    int device_fd, host_fd;
+    bool is_private;      /* a server of our own, no daemon */
+    bool memory_apart;    /* only the device can touch device memory */
+    uint64_t window_base; /* device area, then host area */
+    uint64_t window_half;
+    uint64_t memory_limit;
+    uint32_t server_pid;
+    int driver_version;
+    unsigned device_count;
+    struct rt_device *devices;
+    struct tp_session shared;
+    struct tp_wait_policy patient; /* spin a little, then sleep; the watchdog knows when to give up */
+
+    pthread_mutex_t request_lock;
+    uint64_t serial;          /* request_lock */
+    unsigned frees_out;       /* request_lock: frees whose answer has not come yet */
+    struct tp_packet *packet; /* request_lock */
+    uint8_t *request;         /* request_lock: where requests are encoded */
+
+    pthread_mutex_t output_lock;
+    struct tp_input output; /* output_lock to take out */
+
+    pthread_mutex_t ring_lock;
+    struct tp_ring ring; /* ring_lock */
+
+    struct rt_lane lanes[TP_STREAMS];
+    _Atomic uint32_t lanes_used; /* ring_lock to write: highest number ever used, plus one */
+    struct {
+        uint16_t first, last; /* the oldest, the newest */
+        uint32_t count;
+    } lanes_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
+};
+
+/* The session of this process, NULL before cuInit found one and in pass-through. */
+extern struct rt_session *rt_session;
+
+/* Takes over the connected socket `fd` whose hello has been sent: waits for session_open (or a refusal), maps
+ * everything, says session_ready. *out is there meanwhile, for a fork. CUresult; on failure *out is NULL, the socket is closed and `why`
+ * has one line. */
+int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
+/* Undoes a session that nobody uses yet. NULL is allowed. */
+void rt_session_close(struct rt_session *s);
+/* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
+void rt_session_abandon(struct rt_session *s);
+
+/* Sticky error of the session, CUDA_SUCCESS if none. One load. */
+static inline int rt_session_error(const struct rt_session *s)
+{
+    return (int)atomic_load_explicit(&s->shared.control->error, memory_order_relaxed);
+}
+
+/* Multiprocessors of a device that this client may use now. */
+static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device)
+{
+    const struct rt_device *d = &s->devices[device];
+    uint32_t live = atomic_load_explicit(&s->shared.control->multiprocessors[d->index], memory_order_relaxed);
+    return live ? live : d->multiprocessors_granted;
+}
+
+/* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
+int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
+
+/* For whoever asks again and again instead: the sticky error. From time to time it looks whether the server is still there. */
+int rt_session_look(struct rt_session *s);
+
+static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)
+{
+    return atomic_load_explicit(&s->shared.streams[number].completed.value, memory_order_acquire) >= seq;
+}
+static inline uint64_t rt_lane_issued(const struct rt_session *s, uint32_t number)
+{
+    return atomic_load_explicit(&s->lanes[number].issued, memory_order_acquire);
+}
+
+/* Writes out what the device has printed so far; after a wait, whatever its end. Any thread; no other lock is needed
+ * meanwhile. */
+GM_COLD void rt_output_show(struct rt_session *s);
+
+/* What a call answers that finds the session in error: `error`; what a failed assertion said is shown before. */
+GM_COLD int rt_session_failed(struct rt_session *s, int error);
+
+/* The device with this number of the server's; -1: the program does not see it. */
+int rt_device_by_index(const struct rt_session *s, uint32_t index);
+
+/* Requests. A device is one of those that the program sees; with host memory it is not looked at. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+/* All is mapped; answered when the device knows the client. */
+int rt_request_ready(struct rt_session *s);
+int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
+                     uint64_t *address);
+/* Not waited for. No queued operation may use the memory any more. */
+int rt_request_free(struct rt_session *s, uint64_t address);
+/* What the server's books say. */
+struct rt_memory_info {
+    uint64_t free;  /* this process is granted so much more, which others may have meanwhile */
+    uint64_t ready; /* the server has so much of it at hand */
+    uint64_t total; /* of the device */
+};
+int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_info *out);
+/* Memory objects (protocol/control.api says what each does). */
+struct rt_made {
+    uint32_t object; /* its name */
+    uint64_t size;
+    int device;
+    bool compressible;
+    int fd; /* a host object's, the caller's; -1 otherwise */
+};
+/* `compressible` is a wish. */
+int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
+                             struct rt_made *out);
+int rt_request_object_release(struct rt_session *s, uint32_t object); /* no answer */
+/* A descriptor that names the object; the caller's. */
+int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd);
+/* CUDA_ERROR_INVALID_DEVICE for memory of a device that the program does not see; so, too, for rt_request_memory_open(). */
+int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out);
+int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address);
+int rt_request_range_release(struct rt_session *s, uint64_t address);
+/* `access`: two bits of CUmemAccess_flags for each device. */
+int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size);
+int rt_request_object_unmap(struct rt_session *s, uint64_t address);
+#define RT_TOKEN_BYTES 32u
+/* `address` 0: an object. */
+int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES]);
+int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
+                           uint64_t *size, int *device, int *fd);
+/* How much all arrays of a device may take from now on. */
+int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes);
+/* Whether `device` may touch memory of `peer`. */
+int rt_request_peer_access(struct rt_session *s, int device, int peer, bool enabled);
+int rt_request_context_open(struct rt_session *s, uint32_t context, int device);
+int rt_request_context_close(struct rt_session *s, uint32_t context); /* no answer */
+
+struct rt_loaded {
+    uint32_t module;
+    uint64_t globals_address;
+    int info_fd; /* owned by the caller; -1 on failure */
+    char *log;   /* malloc'd, NULL if none */
+};
+/* `fd`: the image in a sealed memfd; stays the caller's. out->log may be set on failure, too. */
+int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, int device,
+                           struct rt_loaded *out);
+int rt_request_module_unload(struct rt_session *s, uint32_t module);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * Events of a whole context: all that was issued in it, and all that will be. A stream of our own gathers: it waits for
+ * every stream of the context and is recorded; or it waits for the event, and every stream waits for it, those made
+ * later too.
+ */
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/stream/event.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one such call at a time */
+
+static int barrier(struct rt_context *c, struct rt_stream **out)
+{
+    *out = rt_object_find(&rt_streams, c->barrier);
+    if (*out)
+        return CUDA_SUCCESS;
+    int r = rt_stream_create(c, RT_ROLE_NON_BLOCKING, CU_STREAM_NON_BLOCKING, 0, out);
+    if (r == CUDA_SUCCESS) {
+        c->barrier = (CUstream)rt_object_handle(&rt_streams, &(*out)->object);
+        c->barrier_number = (*out)->number;
+    }
+    return r;
+}
+
+/* What both calls begin with. */
+static int enter(CUcontext ctx, CUevent event, struct rt_context **c)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    *c = rt_context_find(ctx, true);
+    if (!*c)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!rt_event_exists(event))
+        return CUDA_ERROR_INVALID_HANDLE;
+    return rt_capture_context_used(*c);
+}
+
+/* Makes `b` wait for all that the context's streams hold, destroyed ones included. */
+static int gather(struct rt_context *c, struct rt_stream *b)
+{
+    struct rt_session *s = rt_session;
+    int r = rt_queue_begin(b);
+    if (r)
+        return r;
+    uint32_t used = atomic_load_explicit(&s->lanes_used, memory_order_acquire);
+    for (uint32_t i = 0; i < used && r == CUDA_SUCCESS; i++)
+        if (atomic_load_explicit(&s->lanes[i].context, memory_order_relaxed) == c->id)
+            r = rt_queue_put_wait(b, i, rt_lane_issued(s, i));
+    rt_queue_end();
+    return r;
+}
+
+CUresult rt_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_stream *b;
+    int r = enter(hCtx, hEvent, &c);
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    r = barrier(c, &b);
+    r = r ? r : gather(c, b);
+    r = r ? r : (int)rt_cuEventRecord(hEvent, c->barrier);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+struct holding {
+    struct rt_context *context;
+    uint32_t number;
+    uint64_t seq;
+    int result;
+};
+
+static int hold(struct rt_stream *st, uint32_t number, uint64_t seq)
+{
+    int r = rt_queue_begin(st);
+    if (r)
+        return r;
+    r = rt_queue_put_wait(st, number, seq);
+    rt_queue_end();
+    return r;
+}
+
+static void hold_one(struct rt_object *o, void *arg)
+{
+    struct rt_stream *st = (struct rt_stream *)(void *)o;
+    struct holding *h = arg;
+    if (st->context != h->context || st->number == h->number)
+        return;
+    int r = hold(st, h->number, h->seq);
+    if (r && r != CUDA_ERROR_INVALID_HANDLE) /* destroyed just now */
+        h->result = r;
+}
+
+int rt_context_hold(struct rt_stream *st)
+{
+    struct rt_context *c = st->context;
+    uint64_t seq = atomic_load_explicit(&c->barrier_seq, memory_order_acquire);
+    return seq && !rt_lane_done(rt_session, c->barrier_number, seq) ? hold(st, c->barrier_number, seq) : CUDA_SUCCESS;
+}
+
+CUresult rt_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_stream *b;
+    int r = enter(hCtx, hEvent, &c);
+    if (r)
+        return r;
+    if (rt_event_captured(hEvent)) {
+        (void)rt_capture_event_used(hEvent);
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    pthread_mutex_lock(&lock);
+    r = barrier(c, &b);
+    r = r ? r : (int)rt_cuStreamWaitEvent(c->barrier, hEvent, 0);
+    uint64_t seq = r ? 0 : rt_lane_issued(rt_session, c->barrier_number);
+    if (seq && !rt_lane_done(rt_session, c->barrier_number, seq)) {
+        struct holding h = { c, c->barrier_number, seq, CUDA_SUCCESS };
+        atomic_store_explicit(&c->barrier_seq, seq, memory_order_release);
+        rt_table_each(&rt_streams, hold_one, &h);
+        r = h.result;
+    }
+    pthread_mutex_unlock(&lock);
+    return r;
+}

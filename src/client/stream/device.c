@@ -1,0 +1,347 @@
+/*
+ * cuDevice*: what session_open said about the device. The number of multiprocessors is the one granted to this client,
+ * as under NVIDIA's MPS, so that programs size their grids by what they may use.
+ *
+ * CUDA_VISIBLE_DEVICES is the driver library's to interpret, so it is interpreted here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/uuid.h"
+#include "client/session/attach.h"
+#include "client/session/companion.h"
+#include "client/gen/api.h"
+#include "client/stream/peer.h"
+#include "client/stream/context.h"
+
+static int find(CUdevice dev, const struct rt_device **out)
+{
+    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    if (r)
+        return r;
+    if (dev < 0 || (unsigned)dev >= rt_session->device_count)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *out = &rt_session->devices[dev];
+    return CUDA_SUCCESS;
+}
+
+void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
+{
+    gm_uuid_text(out + sprintf(out, "GPU-"), uuid);
+}
+
+/* The device that the first entry of a list names, by its number or the beginning of its UUID; `count` if there is none,
+ * or more than one. */
+static unsigned device_named(const char *entry, const struct rt_device *devices, unsigned count)
+{
+    char uuid[RT_UUID_TEXT], *end;
+    size_t n = strcspn(entry, ",");
+    unsigned found = count;
+    long ordinal = strtol(entry, &end, 10);
+    if (end != entry && (*end == ',' || *end == '\0'))
+        return ordinal >= 0 && ordinal < (long)count ? (unsigned)ordinal : count;
+    for (unsigned i = 0; n >= 5 && i < count; i++) {
+        rt_device_uuid_text(devices[i].uuid, uuid);
+        if (strncasecmp(entry, uuid, GM_MIN(n, sizeof(uuid))) != 0)
+            continue;
+        if (found != count)
+            return count;
+        found = i;
+    }
+    return found;
+}
+
+/* In the list's order; what names no device ends it. One that is named twice leaves none, as NVIDIA's library has it. */
+unsigned rt_device_visible(struct rt_device *devices, unsigned count)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    unsigned order[RT_DEVICES], visible = 0, i;
+    uint32_t seen = 0;
+    struct rt_device *all = list && count ? malloc(count * sizeof(*all)) : NULL;
+    if (!all)
+        return list ? 0 : count;
+    for (; *list && (i = device_named(list, devices, count)) < count;
+         list += strcspn(list, ","), list += *list == ',') {
+        if (seen >> i & 1) {
+            visible = 0;
+            break;
+        }
+        seen |= 1u << i;
+        order[visible++] = i;
+    }
+    memcpy(all, devices, count * sizeof(*all));
+    for (i = 0; i < visible; i++)
+        devices[i] = all[order[i]];
+    free(all);
+    return visible;
+}
+
+CUresult rt_cuDeviceGetCount(int *count)
+{
+    int r = rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
+    if (r)
+        return r;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = (int)rt_session->device_count;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGet(CUdevice *device, int ordinal)
+{
+    const struct rt_device *d;
+    int r = find(ordinal, &d);
+    if (r)
+        return r;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!name || len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    (void)snprintf(name, (size_t)len, "%s", d->name);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(uuid->bytes, d->uuid, sizeof(uuid->bytes));
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+    return rt_cuDeviceGetUuid_v2(uuid, dev);
+}
+
+CUresult rt_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = d->memory_total;
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pi || (int)attrib <= 0 || attrib >= CU_DEVICE_ATTRIBUTE_MAX || (unsigned)attrib >= RT_ATTRIBUTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (attrib) {
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *pi = (int)rt_multiprocessors(rt_session, dev);
+        break;
+    case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
+        *pi = !rt_session->is_private;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+        *pi = (int)d->pci_domain;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+        *pi = (int)d->pci_bus;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+        *pi = (int)d->pci_device;
+        break;
+    /* What this library does not do, whatever the device could. */
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+    case CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK:
+    case CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH:
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+    case CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH:
+    case CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED:
+        *pi = 0;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: /* they are the library's, or the server's */
+    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+        *pi = 1;
+        break;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+        *pi = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        break;
+    default:
+        *pi = d->attributes[attrib];
+        break;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    *major = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+    *minor = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!prop)
+        return CUDA_ERROR_INVALID_VALUE;
+    const int32_t *a = d->attributes;
+    *prop = (CUdevprop) {
+        .maxThreadsPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+        .maxThreadsDim = { a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
+                           a[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] },
+        .maxGridSize = { a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X], a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
+                         a[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z] },
+        .sharedMemPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK],
+        .totalConstantMemory = a[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY],
+        .SIMDWidth = a[CU_DEVICE_ATTRIBUTE_WARP_SIZE],
+        .memPitch = a[CU_DEVICE_ATTRIBUTE_MAX_PITCH],
+        .regsPerBlock = a[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK],
+        .clockRate = a[CU_DEVICE_ATTRIBUTE_CLOCK_RATE],
+        .textureAlign = a[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT],
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pciBusId || len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    (void)snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", d->pci_domain & 0xffffu, d->pci_bus & 0xffu,
+                   d->pci_device & 0xffu);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
+{
+    unsigned domain = 0, bus, device;
+    int r = rt_ready();
+    if (r)
+        return r;
+    if (!dev || !pciBusId)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sscanf(pciBusId, "%x:%x:%x", &domain, &bus, &device) != 3) {
+        domain = 0;
+        if (sscanf(pciBusId, "%x:%x", &bus, &device) != 2)
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (unsigned i = 0; i < rt_session->device_count; i++) {
+        const struct rt_device *d = &rt_session->devices[i];
+        if (d->pci_domain == domain && d->pci_bus == bus && d->pci_device == device) {
+            *dev = (CUdevice)i;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!pi || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pi = type == CU_EXEC_AFFINITY_TYPE_SM_COUNT && rt_part_possible(dev);
+    return CUDA_SUCCESS;
+}
+
+/* --- links -------------------------------------------------------------------------------------------------------- */
+
+bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
+{
+    if (!capabilities || !operations || count == 0)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if ((unsigned)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+            return false;
+    return true;
+}
+
+/* A link without native atomics has no operation; what one with them has, the genuine library knows. */
+CUresult rt_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                              unsigned int count, CUdevice dev)
+{
+    static atomic_bool said;
+    __typeof__(cuDeviceGetHostAtomicCapabilities) *genuine;
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    if (!rt_operations_ok(capabilities, operations, count))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!d->attributes[CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED]) {
+        memset(capabilities, 0, count * sizeof(*capabilities));
+        return CUDA_SUCCESS;
+    }
+    if (rt_session->memory_apart &&
+        rt_companion_function("cuDeviceGetHostAtomicCapabilities", &genuine, sizeof(genuine)))
+        return genuine(capabilities, operations, count, dev);
+    return rt_not_supported("cuDeviceGetHostAtomicCapabilities", &said);
+}
+
+/* Other devices are given no way to write to this one's memory (see the attributes above): there is nothing to flush. */
+CUresult rt_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    return target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                   (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                    scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}

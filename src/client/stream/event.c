@@ -1,0 +1,457 @@
+/*
+ * An event without timing costs no record: it is the number of the last operation before it. With timing, a `stamp`
+ * record makes the device write the time to the event's slot. A slot is used again only when the last stamp sent to it
+ * has been written, lest an old stamp land in a new event.
+ */
+#include "client/stream/event.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/memory/ipc.h"
+#include "client/memory/pool.h"
+#include "client/session/attach.h"
+#include "client/stream/reach.h"
+
+#define NO_SLOT UINT32_MAX
+
+struct rt_event {
+    struct rt_object object;
+    struct rt_context *context;
+    unsigned flags;
+    uint32_t slot;           /* NO_SLOT: no timing */
+    struct rt_signal signal; /* of an event that other processes use */
+    /* point_lock */
+    bool recorded;
+    uint32_t number;
+    uint64_t seq;
+    _Atomic(struct rt_event_capture *) capture; /* graph lock; seen without */
+};
+
+/* A slot nobody has, but whose last stamp may be under way. */
+struct free_slot {
+    uint32_t slot;
+    uint32_t number;
+    uint64_t seq;
+};
+
+static struct rt_table events = RT_TABLE(RT_KIND_EVENT, struct rt_event);
+/* A leaf: taken inside the ring lock, too. */
+static pthread_mutex_t point_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t slot_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct free_slot *slots_free; /* slot_lock; as many as there are slots */
+static size_t slots_free_count;      /* slot_lock */
+static uint32_t slots_used;          /* slot_lock */
+
+static int slot_take(uint32_t *out)
+{
+    struct rt_session *s = rt_session;
+    int r = CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&slot_lock);
+    for (size_t i = slots_free_count; i-- > 0 && r != CUDA_SUCCESS;) {
+        if (slots_free[i].seq && !rt_lane_done(s, slots_free[i].number, slots_free[i].seq))
+            continue;
+        *out = slots_free[i].slot;
+        slots_free[i] = slots_free[--slots_free_count];
+        r = CUDA_SUCCESS;
+    }
+    if (r != CUDA_SUCCESS && slots_used < s->shared.events_count) {
+        *out = slots_used++;
+        r = CUDA_SUCCESS;
+    }
+    pthread_mutex_unlock(&slot_lock);
+    return r;
+}
+
+static void slot_give(uint32_t slot, uint32_t number, uint64_t seq)
+{
+    pthread_mutex_lock(&slot_lock);
+    if (!slots_free)
+        slots_free = calloc(rt_session->shared.events_count, sizeof(*slots_free));
+    if (slots_free) /* else the slot is lost: better than a wrong time */
+        slots_free[slots_free_count++] = (struct free_slot) { slot, number, seq };
+    pthread_mutex_unlock(&slot_lock);
+}
+
+/* A recording elsewhere, or the event's end, makes it forget a capture. */
+static void forget_capture(struct rt_event *e)
+{
+    if (GM_LIKELY(!atomic_load_explicit(&e->capture, memory_order_relaxed)))
+        return;
+    rt_graph_lock();
+    free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
+    rt_graph_unlock();
+}
+
+bool rt_event_exists(CUevent handle)
+{
+    return rt_object_find(&events, handle) != NULL;
+}
+
+bool rt_event_shared(CUevent handle)
+{
+    const struct rt_event *e = rt_object_find(&events, handle);
+    return e && e->signal.page;
+}
+
+bool rt_event_captured(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e && atomic_load_explicit(&e->capture, memory_order_relaxed) != NULL;
+}
+
+const struct rt_event_capture *rt_event_capture(CUevent handle)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    return e ? atomic_load_explicit(&e->capture, memory_order_relaxed) : NULL;
+}
+
+int rt_event_capture_set(CUevent handle, uint64_t id, const CUgraphNode *nodes, size_t count)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    struct rt_event_capture *c = malloc(sizeof(*c) + count * sizeof(*nodes));
+    if (!e || !c) {
+        free(c);
+        return e ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_HANDLE;
+    }
+    c->id = id;
+    c->count = count;
+    if (count)
+        memcpy(c->nodes, nodes, count * sizeof(*nodes));
+    free(atomic_exchange_explicit(&e->capture, c, memory_order_relaxed));
+    return CUDA_SUCCESS;
+}
+
+static void event_destroy(struct rt_event *e)
+{
+    forget_capture(e);
+    if (e->slot != NO_SLOT)
+        slot_give(e->slot, e->number, e->recorded ? e->seq : 0);
+    if (e->signal.page) {
+        if (e->recorded && !rt_signal_is_own(&e->signal)) { /* the device may yet store into the page */
+            (void)rt_session_wait(rt_session, e->number, e->seq, NULL);
+            (void)rt_reach_wait(1u << e->context->device);
+        }
+        rt_signal_release(&e->signal);
+    }
+    rt_object_release(&events, &e->object);
+}
+
+static void end_event(struct rt_object *o, void *arg)
+{
+    struct rt_event *e = (struct rt_event *)(void *)o;
+    if (e->context == arg)
+        event_destroy(e);
+}
+
+void rt_event_destroy_all(struct rt_context *c)
+{
+    rt_table_each(&events, end_event, c);
+}
+
+struct point {
+    bool recorded;
+    uint32_t number;
+    uint64_t seq;
+};
+
+static struct point event_point(struct rt_event *e)
+{
+    pthread_mutex_lock(&point_lock);
+    struct point p = { e->recorded, e->number, e->seq };
+    pthread_mutex_unlock(&point_lock);
+    return p;
+}
+
+int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct point p = event_point(e);
+    *number = p.number;
+    *seq = p.recorded ? p.seq : 0;
+    return CUDA_SUCCESS;
+}
+
+static int enter(CUevent handle, struct rt_context **c, struct rt_event **e)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    *e = rt_object_find(&events, handle);
+    if (!*e)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *c = (*e)->context;
+    return CUDA_SUCCESS;
+}
+
+/* True if another process recorded it last; *mark: which record that was. */
+static bool is_foreign(const struct rt_event *e, uint32_t *mark)
+{
+    bool own = true;
+    if (!e->signal.page)
+        return false;
+    *mark = rt_signal_last(&e->signal, &own);
+    return *mark && !own;
+}
+
+int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    uint32_t mark;
+    *foreign = e && is_foreign(e, &mark);
+    return *foreign ? rt_signal_wait_in(&e->signal, mark, st) : CUDA_SUCCESS;
+}
+
+/* --- entry points ------------------------------------------------------------------------------------------------- */
+
+CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!phEvent || (Flags & ~known) || ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_event *e = rt_object_take(&events);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    e->context = rt_context_owner(c);
+    e->flags = Flags;
+    e->slot = NO_SLOT;
+    r = Flags & CU_EVENT_DISABLE_TIMING ? CUDA_SUCCESS : slot_take(&e->slot);
+    if (Flags & CU_EVENT_INTERPROCESS)
+        r = rt_signal_create(&e->signal);
+    if (r) {
+        rt_object_release(&events, &e->object);
+        return r;
+    }
+    rt_object_publish(&e->object);
+    *phEvent = (CUevent)rt_object_handle(&events, &e->object);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventDestroy_v2(CUevent hEvent)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    event_destroy(e);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventDestroy(CUevent hEvent)
+{
+    return rt_cuEventDestroy_v2(hEvent);
+}
+
+/* Between rt_queue_begin() and rt_queue_end(). -EAGAIN: rt_signal_record()'s. */
+static int put(struct rt_event *e, struct rt_stream *st)
+{
+    uint64_t seq = 0;
+    int r = CUDA_SUCCESS;
+    uint32_t number = st->number;
+    if (number >= TP_STREAMS) {
+        r = CUDA_ERROR_INVALID_HANDLE;
+    } else if (e->signal.page) {
+        r = rt_signal_record(&e->signal, st, &seq);
+    } else if (e->slot != NO_SLOT) {
+        struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
+        r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
+    } else {
+        seq = rt_lane_issued(rt_session, number);
+    }
+    if (r == CUDA_SUCCESS) {
+        pthread_mutex_lock(&point_lock);
+        e->recorded = true;
+        e->number = number;
+        e->seq = seq;
+        pthread_mutex_unlock(&point_lock);
+    }
+    return r;
+}
+
+int rt_event_put(CUevent handle, struct rt_stream *st)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e || e->signal.page)
+        return CUDA_ERROR_INVALID_HANDLE;
+    free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
+    return put(e, st);
+}
+
+static int record(struct rt_event *e, struct rt_stream *st)
+{
+    int r;
+    forget_capture(e);
+    for (;;) {
+        r = rt_queue_begin(st);
+        if (r)
+            return r;
+        r = put(e, st);
+        rt_queue_end();
+        if (GM_LIKELY(r != -EAGAIN))
+            return r;
+        r = rt_signal_wait_for_room(&e->signal);
+        if (r)
+            return r;
+    }
+}
+
+CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    struct rt_stream *st;
+    int r = enter(hEvent, &c, &e);
+    if (r)
+        return r;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = rt_enter_stream(hStream, &c, &st);
+    if (r)
+        return r;
+    if (rt_context_owner(st->context) != e->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (GM_UNLIKELY(rt_stream_captures(st)))
+        return rt_capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
+    return flags ? CUDA_ERROR_ILLEGAL_STATE : record(e, st);
+}
+
+CUresult rt_cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+    return rt_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult rt_cuEventQuery(CUevent hEvent)
+{
+    uint32_t mark;
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    r = r ? r : rt_capture_event_used(hEvent);
+    r = r ? r : rt_capture_unsafe();
+    if (r)
+        return r;
+    struct point p = event_point(e);
+    if (is_foreign(e, &mark) ? rt_signal_reached(&e->signal, mark)
+                             : !p.recorded || rt_lane_done(rt_session, p.number, p.seq))
+        return CUDA_SUCCESS;
+    int error = rt_session_look(rt_session);
+    return error ? error : CUDA_ERROR_NOT_READY;
+}
+
+CUresult rt_cuEventSynchronize(CUevent hEvent)
+{
+    uint32_t mark;
+    struct rt_context *c;
+    struct rt_event *e;
+    int r = enter(hEvent, &c, &e);
+    r = r ? r : rt_capture_event_used(hEvent);
+    r = r ? r : rt_capture_unsafe();
+    if (r)
+        return r;
+    struct tp_wait_policy policy = c->wait;
+    if (e->flags & CU_EVENT_BLOCKING_SYNC)
+        policy.spin_ns = policy.yield_ns = 0;
+    struct point p = event_point(e);
+    if (is_foreign(e, &mark))
+        r = rt_signal_wait(&e->signal, mark);
+    else
+        r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
+    if (r == CUDA_SUCCESS)
+        rt_pools_synchronized();
+    return r;
+}
+
+/* The device's time of a completed event with timing. CUresult. */
+static int event_time(CUevent handle, uint64_t *ns)
+{
+    struct rt_event *e = rt_object_find(&events, handle);
+    if (!e || e->slot == NO_SLOT)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (rt_event_captured(handle))
+        return CUDA_ERROR_CAPTURED_EVENT;
+    struct point p = event_point(e);
+    if (!p.recorded)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!rt_lane_done(rt_session, p.number, p.seq))
+        return CUDA_ERROR_NOT_READY;
+    *ns = atomic_load_explicit(&rt_session->shared.events[e->slot].time_ns, memory_order_acquire);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    uint64_t start, end;
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    r = event_time(hStart, &start);
+    int r2 = event_time(hEnd, &end);
+    if (r || r2)
+        return r == CUDA_ERROR_INVALID_HANDLE || !r2 ? r : r2;
+    if (!pMilliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pMilliseconds = (float)((double)(int64_t)(end - start) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+CUresult rt_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+    return rt_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}
+
+/* --- events of several processes -------------------------------------------------------------------------------------- */
+
+CUresult rt_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+    struct rt_context *c;
+    struct rt_event *e;
+    struct rt_ipc_handle h;
+    int r = enter(event, &c, &e);
+    if (r)
+        return r;
+    if (!pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!e->signal.page)
+        return CUDA_ERROR_INVALID_HANDLE;
+    r = rt_signal_handle(&e->signal, &h);
+    if (r == CUDA_SUCCESS)
+        memcpy(pHandle, &h, sizeof(h));
+    return r;
+}
+
+CUresult rt_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+    struct rt_context *c;
+    struct rt_ipc_handle h;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    memcpy(&h, &handle, sizeof(h));
+    if (!phEvent || !rt_ipc_handle_is(&h, RT_IPC_EVENT))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct rt_event *e = rt_object_take(&events);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    e->context = rt_context_owner(c);
+    e->flags = CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    e->slot = NO_SLOT;
+    r = rt_signal_open(&h, &e->signal);
+    if (r) {
+        rt_object_release(&events, &e->object);
+        return r;
+    }
+    rt_object_publish(&e->object);
+    *phEvent = (CUevent)rt_object_handle(&events, &e->object);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,26 @@
+/*
+ * Peers: devices that may touch each other's memory.
+ */
+#ifndef GMUX_CLIENT_STREAM_PEER_H
+#define GMUX_CLIENT_STREAM_PEER_H
+
+#include "client/stream/context.h"
+
+/* Lets `device` touch what this process has on `peer`, and takes it back; as often as it was let. CUresult:
+ * CUDA_ERROR_PEER_ACCESS_UNSUPPORTED where the hardware has no way. One device is its own peer. */
+int rt_peer_let(int device, int peer);
+void rt_peer_leave(int device, int peer);
+/* The devices that may touch the memory of this one: bits. */
+uint32_t rt_peer_devices(int device);
+/* The context ends, and what it was let with it. */
+void rt_peer_forget(struct rt_context *c);
+
+/* Whether work in the context's streams may touch the memory. Where that rests on what this process does not know (a graph's
+ * memory, another process's), it may. Any thread, no lock held. */
+struct rt_range;
+bool rt_peer_reaches(struct rt_context *c, const struct rt_range *range);
+
+/* The arguments of questions about links make sense. */
+bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count);
+
+#endif
