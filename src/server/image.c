@@ -5,17 +5,44 @@
 #include "server/image.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "transport/foreign.h"
 
-#define CHUNK      (256u << 10)
-#define SHARED_MAX (256u << 20) /* reading more would hold up all clients */
+/* What is read before the loop looks for events again: some 50 us. */
+#define SLICE (256u << 10)
 
-static uint8_t chunks[2][CHUNK];
+static uint8_t slices[2][SLICE];
+
+int srv_reader_init(struct srv_reader *r, uv_loop_t *loop)
+{
+    memset(r, 0, sizeof(*r));
+    gm_list_init(&r->turns);
+    r->state = XXH3_createState();
+    if (!r->state)
+        return -ENOMEM;
+    uv_idle_init(loop, &r->idle);
+    return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct srv_reader *r = GM_CONTAINER_OF((uv_idle_t *)(void *)handle, struct srv_reader, idle);
+    XXH3_freeState(r->state);
+    r->state = NULL;
+}
+
+void srv_reader_close(struct srv_reader *r)
+{
+    r->image = NULL;
+    uv_close((uv_handle_t *)&r->idle, on_closed);
+}
+
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static bool read_at(int fd, uint8_t *to, size_t size, uint64_t at)
 {
@@ -30,62 +57,142 @@ static bool read_at(int fd, uint8_t *to, size_t size, uint64_t at)
     return true;
 }
 
-static bool digest(struct srv_image *i)
+static struct gm_list *bucket_of(const struct srv_image *i)
 {
-    XXH3_state_t *state = XXH3_createState();
-    bool good = state && XXH3_128bits_reset(state) == XXH_OK;
-    for (uint64_t at = 0; at < i->size && good; at += CHUNK) {
-        size_t n = (size_t)GM_MIN(i->size - at, (uint64_t)CHUNK);
-        good = read_at(i->fd, chunks[0], n, at) && XXH3_128bits_update(state, chunks[0], n) == XXH_OK;
-    }
-    if (good) {
-        XXH128_hash_t h = XXH3_128bits_digest(state);
-        i->digest[0] = h.low64;
-        i->digest[1] = h.high64;
-    }
-    XXH3_freeState(state);
-    return good;
+    return &i->among->read[i->digest[0] % SRV_IMAGE_BUCKETS];
 }
 
-static bool is_same(const struct srv_image *a, const struct srv_image *b)
+static const struct srv_image *find_like(const struct srv_image *i)
 {
-    if (a->size != b->size || memcmp(a->digest, b->digest, sizeof(a->digest)) != 0)
-        return false;
-    for (uint64_t at = 0; at < a->size; at += CHUNK) {
-        size_t n = (size_t)GM_MIN(a->size - at, (uint64_t)CHUNK);
-        if (!read_at(a->fd, chunks[0], n, at) || !read_at(b->fd, chunks[1], n, at) ||
-            memcmp(chunks[0], chunks[1], n) != 0)
-            return false;
-    }
-    return true;
+    gm_list_for_each (other, bucket_of(i), struct srv_image, link)
+        if (other->size == i->size && memcmp(other->digest, i->digest, sizeof(i->digest)) == 0)
+            return other;
+    return NULL;
 }
 
-struct srv_image *srv_image_get(struct gm_list *images, int fd, uint64_t size)
+/* The next one, or nothing more for now. */
+static void begin(struct srv_reader *r)
 {
-    struct srv_image *mine = calloc(1, sizeof(*mine));
-    if (!mine) {
-        gm_close(fd);
-        return NULL;
-    }
-    *mine = (struct srv_image) { .users = 1, .size = size, .fd = fd };
-    gm_list_init(&mine->link);
-    if (size > SHARED_MAX || !digest(mine))
-        return mine;
-    gm_list_for_each (i, images, struct srv_image, link)
-        if (is_same(i, mine)) {
-            srv_image_put(mine);
-            i->users++;
-            return i;
-        }
-    gm_list_append(images, &mine->link);
-    return mine;
-}
-
-void srv_image_put(struct srv_image *i)
-{
-    if (!i || --i->users > 0)
+    if (gm_list_empty(&r->turns)) {
+        uv_idle_stop(&r->idle);
         return;
+    }
+    struct srv_images *all = gm_list_entry(r->turns.next, struct srv_images, turn);
+    r->image = gm_list_entry(all->unread.next, struct srv_image, link);
+    r->like = NULL;
+    r->at = 0;
+    XXH3_128bits_reset(r->state);
+    gm_list_remove(&r->image->link);
+    gm_list_remove(&all->turn);
+    if (!gm_list_empty(&all->unread))
+        gm_list_append(&r->turns, &all->turn); /* behind the other users' */
+}
+
+/* It has been read, and is what others may be like. */
+static void end(struct srv_reader *r)
+{
+    gm_list_append(bucket_of(r->image), &r->image->link);
+    r->image = NULL;
+}
+
+/* Both are one file from now on. The number stays, which requests to the executor may name. */
+static void share(struct srv_image *i, const struct srv_image *like)
+{
+    int old = fcntl(i->fd, F_DUPFD_CLOEXEC, 0);
+    if (old >= 0)
+        (void)dup3(like->fd, i->fd, O_CLOEXEC);
+    tp_close_foreign(old);
+}
+
+static void hash(struct srv_reader *r, size_t n)
+{
+    struct srv_image *i = r->image;
+    XXH3_128bits_update(r->state, slices[0], n);
+    r->at += n;
+    if (r->at < i->size)
+        return;
+    XXH128_hash_t h = XXH3_128bits_digest(r->state);
+    i->digest[0] = h.low64;
+    i->digest[1] = h.high64;
+    r->like = find_like(i);
+    r->at = 0;
+    if (!r->like)
+        end(r);
+}
+
+static void compare(struct srv_reader *r, size_t n)
+{
+    if (!read_at(r->like->fd, slices[1], n, r->at) || memcmp(slices[0], slices[1], n) != 0) {
+        end(r);
+        return;
+    }
+    r->at += n;
+    if (r->at < r->image->size)
+        return;
+    share(r->image, r->like);
+    end(r);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct srv_reader *r = GM_CONTAINER_OF(idle, struct srv_reader, idle);
+    if (!r->image)
+        begin(r);
+    if (!r->image)
+        return;
+    size_t n = (size_t)GM_MIN(r->image->size - r->at, (uint64_t)SLICE);
+    if (!read_at(r->image->fd, slices[0], n, r->at))
+        end(r);
+    else if (r->like)
+        compare(r, n);
+    else
+        hash(r, n);
+}
+
+/* --- images -------------------------------------------------------------------------------------------------------- */
+
+void srv_images_init(struct srv_images *all, struct srv_reader *r)
+{
+    all->reader = r;
+    gm_list_init(&all->turn);
+    gm_list_init(&all->unread);
+    for (unsigned i = 0; i < SRV_IMAGE_BUCKETS; i++)
+        gm_list_init(&all->read[i]);
+}
+
+void srv_images_finish(struct srv_images *all)
+{
+    gm_list_remove(&all->turn);
+}
+
+static void add_unread(struct srv_image *i)
+{
+    struct srv_images *all = i->among;
+    gm_list_append(&all->unread, &i->link);
+    if (gm_list_empty(&all->turn))
+        gm_list_append(&all->reader->turns, &all->turn);
+    uv_idle_start(&all->reader->idle, on_idle);
+}
+
+void srv_image_add(struct srv_images *all, struct srv_image *i, int fd, uint64_t size)
+{
+    *i = (struct srv_image) { .among = all, .size = size, .fd = fd };
+    gm_list_init(&i->link);
+    add_unread(i);
+}
+
+void srv_image_remove(struct srv_image *i)
+{
+    if (!i->among)
+        return;
+    struct srv_reader *r = i->among->reader;
+    if (r->image && r->like == i)
+        add_unread(gm_take_ptr(r->image)); /* there may be another one like it */
+    if (r->image == i)
+        r->image = NULL;
     gm_list_remove(&i->link);
-    gm_close(i->fd);
-    free(i);
+    if (gm_list_empty(&i->among->unread))
+        gm_list_remove(&i->among->turn);
+    i->fd = tp_close_foreign(i->fd);
+    i->among = NULL;
 }

@@ -1,26 +1,57 @@
 /*
- * Images that clients sent, each kept once for a user: his programs load the same libraries. They are found by a hash and
- * then compared byte by byte, because clients of one user do not trust each other either. Users do not share images: how long
- * a load takes would tell one what another runs. Owned by the server's thread.
+ * Images that clients sent. Programs of one user load the same libraries, so images with the same bytes are kept once. Nobody
+ * waits for that: when the server has nothing else to do it reads an image, a slice at a time, looks for one that was read before,
+ * and has both descriptors refer to one file. Images are found by a hash and then compared byte by byte, because clients of one
+ * user do not trust each other either. Users do not share images: how much memory is left would tell one what another runs.
+ * Event loop only.
  */
 #ifndef GMUX_SERVER_IMAGE_H
 #define GMUX_SERVER_IMAGE_H
 
+#include <uv.h>
+
 #include "base/attr.h"
 #include "base/list.h"
 
-struct srv_image {
-    struct gm_list link;
-    unsigned users;
-    uint64_t digest[2];
-    uint64_t size;
-    int fd; /* sealed memfd */
+/* Who reads the images, of all users in turn. */
+struct srv_reader {
+    uv_idle_t idle;
+    struct gm_list turns;         /* srv_images with unread ones */
+    struct srv_image *image;      /* being read; NULL: none */
+    const struct srv_image *like; /* what it is compared with; NULL: it is being hashed */
+    uint64_t at;                  /* so much of that is done */
+    struct XXH3_state_s *state;
 };
 
-/* The image in the sealed memfd `fd` of `size` bytes, which is now the image's: the one that is in `images` already, or a new one in
- * there. NULL without memory. */
-struct srv_image *srv_image_get(struct gm_list *images, int fd, uint64_t size);
-/* NULL is accepted. */
-void srv_image_put(struct srv_image *i);
+#define SRV_IMAGE_BUCKETS 256u
+
+/* Of one user. */
+struct srv_images {
+    struct srv_reader *reader;
+    struct gm_list turn; /* reader->turns */
+    struct gm_list unread;
+    struct gm_list read[SRV_IMAGE_BUCKETS]; /* by digest */
+};
+
+struct srv_image {
+    struct gm_list link; /* unread or a bucket */
+    struct srv_images *among;
+    uint64_t digest[2];
+    uint64_t size;
+    int fd; /* sealed memfd; the number stays when it comes to refer to another file with the same bytes */
+};
+
+/* 0 or -ENOMEM. */
+GM_MUST_CHECK int srv_reader_init(struct srv_reader *r, uv_loop_t *loop);
+void srv_reader_close(struct srv_reader *r);
+
+void srv_images_init(struct srv_images *all, struct srv_reader *r);
+/* Once all its images were removed. */
+void srv_images_finish(struct srv_images *all);
+
+/* Takes the sealed memfd `fd` of `size` bytes, at least one. */
+void srv_image_add(struct srv_images *all, struct srv_image *i, int fd, uint64_t size);
+/* Harmless on one that was never added, if it is zeroed. */
+void srv_image_remove(struct srv_image *i);
 
 #endif

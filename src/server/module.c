@@ -30,8 +30,7 @@ struct srv_module {
     bool ready; /* the client knows it */
     uint32_t kind;
     uint32_t device;
-    uint64_t size;
-    struct srv_image *image;
+    struct srv_image image;
     struct srv_allocation *globals; /* NULL if it has none */
     /* While loading. */
     uint64_t serial;
@@ -44,7 +43,7 @@ static void module_destroy(struct srv_module *m)
     gm_list_remove(&m->link);
     srv_charge_release(&m->count);
     srv_charge_release(&m->bytes);
-    srv_image_put(m->image);
+    srv_image_remove(&m->image);
     gm_close(m->info);
     free(m->log);
     free(m);
@@ -61,7 +60,7 @@ void srv_modules_free(struct srv_session *c)
 static struct wire_enc encode_load(const struct srv_module *m)
 {
     struct wire_enc e = srv_encoder(m->session->server);
-    const struct wire_engine_module_load w = { m->session->id, m->id, m->size, m->kind, m->device };
+    const struct wire_engine_module_load w = { m->session->id, m->id, m->image.size, m->kind, m->device };
     wire_pack_engine_module_load(&e, 0, &w);
     return e;
 }
@@ -82,7 +81,7 @@ void srv_modules_replay(struct srv_session *c)
         if (m->state != MODULE_LOADED && m->state != MODULE_PLACED)
             continue;
         struct wire_enc e = encode_load(m);
-        srv_executor_repeat(x, c, &e, &m->image->fd, 1);
+        srv_executor_repeat(x, c, &e, &m->image.fd, 1);
         if (m->state == MODULE_PLACED) { /* memory holds what the program made of it */
             e = encode_place(m, false);
             srv_executor_repeat(x, c, &e, NULL, 0);
@@ -210,7 +209,6 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     m->session = c;
     m->info = -1;
     m->kind = w->kind;
-    m->size = w->size;
     m->device = w->device;
     if (srv_charge(&m->count, &c->account, SRV_MODULES, 1) < 0 ||
         srv_charge(&m->bytes, &c->account, SRV_IMAGE_BYTES, w->size) < 0) {
@@ -243,13 +241,9 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
         return NULL;
     }
     m->serial = p->header.serial;
-    m->image = srv_image_get(&c->user->images, tp_packet_take_fd(p, 0), w.size);
-    if (!m->image) {
-        finish_load(m, GM_CUDA_OUT_OF_MEMORY);
-        return NULL;
-    }
+    srv_image_add(&c->user->images, &m->image, tp_packet_take_fd(p, 0), w.size);
     struct wire_enc e = encode_load(m);
-    srv_executor_ask(&c->server->executor, c, &e, &m->image->fd, 1, on_loaded, m);
+    srv_executor_ask(&c->server->executor, c, &e, &m->image.fd, 1, on_loaded, m);
     return NULL;
 }
 

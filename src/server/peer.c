@@ -13,8 +13,7 @@
 #include "base/clock.h"
 #include "transport/foreign.h"
 
-/* So many packets of one peer, or those that took so long, before others get their turn: some are dear, as images that are
- * compared with others. */
+/* So many packets of one peer, or those that took so long, before others get their turn. */
 #define TURN    16u
 #define TURN_NS 500000u
 

@@ -167,6 +167,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     if (r == 0)
         r = uv_loop_init(&s->loop);
     s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);
+    if (r == 0)
+        r = srv_reader_init(&s->reader, &s->loop);
     if (r < 0)
         return r;
     uv_signal_init(&s->loop, &s->terminate);
@@ -236,6 +238,7 @@ void srv_server_check_end(struct srv_server *s)
     uv_close((uv_handle_t *)&s->terminate, NULL);
     uv_close((uv_handle_t *)&s->dump, NULL);
     uv_close((uv_handle_t *)&s->audit, NULL);
+    srv_reader_close(&s->reader);
 }
 
 void srv_server_stop(struct srv_server *s, bool force)

@@ -150,6 +150,7 @@ struct srv_server {
     unsigned sessions_count;
     struct gm_list users; /* user.h */
     unsigned users_count;
+    struct srv_reader reader;
     unsigned contexts_count;
     uint32_t next_session;
     struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in device_packet */

@@ -17,7 +17,7 @@ struct srv_user *srv_user_get(struct srv_server *s, uint32_t uid)
     u->server = s;
     u->uid = uid;
     u->sessions = 1;
-    gm_list_init(&u->images);
+    srv_images_init(&u->images, &s->reader);
     srv_account_init(&u->account, &s->account);
     if (s->multiuser)
         u->account.sharers = &s->users_count;
@@ -31,6 +31,7 @@ void srv_user_put(struct srv_user *u)
     if (--u->sessions > 0)
         return;
     srv_account_check_clear(&u->account);
+    srv_images_finish(&u->images);
     gm_list_remove(&u->link);
     u->server->users_count--;
     free(u);

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "server/account.h"
+#include "server/image.h"
 
 struct srv_server;
 
@@ -18,7 +19,7 @@ struct srv_user {
     unsigned sessions;
     uint32_t uid;
     struct srv_account account; /* between those of his sessions and the server's */
-    struct gm_list images;      /* image.h */
+    struct srv_images images;
 };
 
 /* The user with this id, for one more session; NULL without memory. */

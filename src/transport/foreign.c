@@ -6,9 +6,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+/* A file in memory of so many bytes is closed at once: to free the pages of a large one takes its time. */
+#define LITTLE (1u << 20)
 
 /* So many may hang before the others wait. */
 #define CLOSERS_MAX   64u
@@ -26,6 +30,12 @@ static unsigned closers;
 bool tp_is_memory(int fd)
 {
     return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static bool is_quick(int fd)
+{
+    struct stat st;
+    return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_blocks <= LITTLE / 512;
 }
 
 static struct closing *next(void)
@@ -77,7 +87,7 @@ int tp_close_foreign(int fd)
     int saved = errno;
     if (fd < 0)
         return -1;
-    struct closing *c = tp_is_memory(fd) ? NULL : malloc(sizeof(*c));
+    struct closing *c = is_quick(fd) ? NULL : malloc(sizeof(*c));
     if (c) {
         c->fd = fd;
         close_later(c);

@@ -1,32 +1,60 @@
-/* Images are kept once, and one that only looks alike is another. */
+/* Images with the same bytes are kept once, and one that only looks alike is another. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/image.h"
 #include "transport/memfd.h"
 
-static struct gm_list images;
+#define SIZE ((1u << 20) + 17) /* several slices and a bit */
+
+static uv_loop_t loop;
+static struct srv_reader reader;
+static struct srv_images his, hers;
 
 static void setup(void)
 {
-    gm_list_init(&images);
+    cr_assert_eq(uv_loop_init(&loop), 0);
+    cr_assert_eq(srv_reader_init(&reader, &loop), 0);
+    srv_images_init(&his, &reader);
+    srv_images_init(&hers, &reader);
+}
+
+static void teardown(void)
+{
+    srv_images_finish(&his);
+    srv_images_finish(&hers);
+    srv_reader_close(&reader);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    cr_assert_eq(uv_loop_close(&loop), 0);
 }
 
 /* `size` bytes of one kind; one of them another. */
-static struct srv_image *get(size_t size, size_t changed, int *fd)
+static void add(struct srv_images *all, struct srv_image *i, size_t size, size_t changed)
 {
     uint8_t *data = malloc(size);
     memset(data, 'x', size);
     data[changed] = 'y';
-    *fd = tp_memfd_from_bytes("image", data, size);
+    int fd = tp_memfd_from_bytes("image", data, size);
     free(data);
-    cr_assert_geq(*fd, 0);
-    return srv_image_get(&images, *fd, size);
+    cr_assert_geq(fd, 0);
+    srv_image_add(all, i, fd, size);
+}
+
+static void read_all(void)
+{
+    uv_run(&loop, UV_RUN_DEFAULT); /* until nothing is left to do */
+}
+
+static ino_t file_of(const struct srv_image *i)
+{
+    struct stat st;
+    cr_assert_eq(fstat(i->fd, &st), 0);
+    return st.st_ino;
 }
 
 static bool is_open(int fd)
@@ -34,55 +62,102 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-Test(image, kept_once, .init = setup)
+Test(image, kept_once, .init = setup, .fini = teardown)
 {
-    const size_t size = (1u << 20) + 17; /* several chunks and a bit */
-    int fds[4];
-    struct srv_image *a = get(size, 0, &fds[0]);
-    struct srv_image *b = get(size, 0, &fds[1]);
-    cr_assert(is_open(fds[0]) && !is_open(fds[1]));
-    struct srv_image *c = get(size, size - 1, &fds[2]);
-    struct srv_image *d = get(size - 1, 0, &fds[3]);
-    cr_assert(a == b && a != c && a != d && c != d);
-    cr_assert(is_open(fds[2]) && is_open(fds[3]));
-    srv_image_put(a);
-    cr_assert(is_open(fds[0]), "somebody still uses it");
-    srv_image_put(b);
-    cr_assert_not(is_open(fds[0]));
-    a = get(size, 0, &fds[0]);
-    cr_assert(is_open(fds[0]), "what is gone is not found");
-    srv_image_put(a);
-    srv_image_put(c);
-    srv_image_put(d);
-    srv_image_put(NULL);
-    cr_assert(gm_list_empty(&images));
+    struct srv_image a, b, c, d, e;
+    add(&his, &a, SIZE, 0);
+    add(&his, &b, SIZE, 0);
+    add(&his, &c, SIZE, SIZE - 1);
+    add(&his, &d, SIZE - 1, 0);
+    add(&hers, &e, SIZE, 0);
+    cr_assert_neq(file_of(&a), file_of(&b), "nobody waits for that");
+    int number = b.fd;
+    read_all();
+    cr_assert_eq(file_of(&a), file_of(&b));
+    cr_assert_eq(b.fd, number);
+    cr_assert_eq(fcntl(number, F_GETFD), FD_CLOEXEC);
+    cr_assert(file_of(&c) != file_of(&a) && file_of(&d) != file_of(&a));
+    cr_assert_neq(file_of(&e), file_of(&a), "another user's");
+    srv_image_remove(&a);
+    cr_assert(is_open(b.fd), "somebody still uses it");
+    add(&his, &a, SIZE, 0);
+    read_all();
+    cr_assert_eq(file_of(&a), file_of(&b));
+    srv_image_remove(&a);
+    srv_image_remove(&b);
+    srv_image_remove(&c);
+    srv_image_remove(&d);
+    srv_image_remove(&e);
+    cr_assert_not(is_open(number));
 }
 
 /* Two images with one digest: the bytes decide. */
-Test(image, collision, .init = setup)
+Test(image, collision, .init = setup, .fini = teardown)
 {
-    int fds[2];
-    struct srv_image *a = get(5000, 1, &fds[0]);
-    struct srv_image *b = get(5000, 2, &fds[1]);
-    srv_image_put(b);
+    struct srv_image a, b, like_b;
+    add(&his, &a, SIZE, 1);
+    add(&his, &b, SIZE, 2);
+    read_all();
     /* As if the first had the second's digest. */
-    int fd;
-    b = get(5000, 2, &fd);
-    memcpy(a->digest, b->digest, sizeof(a->digest));
-    srv_image_put(b);
-    b = get(5000, 2, &fd);
-    cr_assert_neq(a, b);
+    gm_list_remove(&b.link);
+    gm_list_remove(&a.link);
+    memcpy(a.digest, b.digest, sizeof(a.digest));
+    gm_list_append(&his.read[a.digest[0] % SRV_IMAGE_BUCKETS], &a.link);
+    add(&his, &like_b, SIZE, 2);
+    read_all();
+    cr_assert_neq(file_of(&like_b), file_of(&a));
+    srv_image_remove(&a);
+    srv_image_remove(&b);
+    srv_image_remove(&like_b);
 }
 
-Test(image, holes, .init = setup)
+/* Whichever of two equal images goes at whichever moment, the other one stays as it was, and is found by a third. */
+Test(image, removed_meanwhile, .init = setup, .fini = teardown)
+{
+    for (unsigned steps = 0; steps < 20; steps++)
+        for (unsigned gone = 0; gone < 2; gone++) {
+            struct srv_image i[3];
+            add(&his, &i[0], SIZE, 5);
+            add(&his, &i[1], SIZE, 5);
+            for (unsigned s = 0; s < steps; s++)
+                uv_run(&loop, UV_RUN_NOWAIT);
+            srv_image_remove(&i[gone]);
+            add(&his, &i[2], SIZE, 5);
+            read_all();
+            cr_assert_eq(file_of(&i[1 - gone]), file_of(&i[2]), "%u gone after %u steps", gone, steps);
+            srv_image_remove(&i[1 - gone]);
+            srv_image_remove(&i[2]);
+        }
+}
+
+/* One that has much to read does not keep another user waiting for all of it. */
+Test(image, users_take_turns, .init = setup, .fini = teardown)
+{
+    struct srv_image many[8], a, b;
+    for (unsigned i = 0; i < 8; i++)
+        add(&his, &many[i], SIZE, i);
+    add(&hers, &a, SIZE, 0);
+    add(&hers, &b, SIZE, 0);
+    while (file_of(&a) != file_of(&b))
+        cr_assert(uv_run(&loop, UV_RUN_NOWAIT) != 0);
+    cr_assert_not(gm_list_empty(&his.unread));
+    for (unsigned i = 0; i < 8; i++)
+        srv_image_remove(&many[i]);
+    srv_image_remove(&a);
+    srv_image_remove(&b);
+}
+
+Test(image, holes, .init = setup, .fini = teardown)
 {
     int fd = memfd_create("holes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     cr_assert_eq(ftruncate(fd, 1 << 22), 0);
     cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
-    struct srv_image *i = srv_image_get(&images, fd, 1 << 22);
+    struct srv_image i = { 0 };
     struct stat st;
-    cr_assert_not_null(i);
+    srv_image_remove(&i); /* never added */
+    srv_image_add(&his, &i, fd, 1 << 22);
+    read_all();
     cr_assert_eq(fstat(fd, &st), 0);
     cr_assert_eq(st.st_blocks, 0, "reading makes no pages");
-    srv_image_put(i);
+    srv_image_remove(&i);
 }

@@ -1,0 +1,183 @@
+/*
+ * Many clients, and some that give the server much to do: nobody else waits for that. Prints what it measures.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "raw.h"
+
+#define CROWD        (RAW_SANITIZED ? 24u : 400u)
+#define OTHERS       4u
+#define IMAGE_BYTES  (256u << 20)
+#define MEMORY_BYTES (512u << 20)
+#define ROUNDS       40u
+#define KEPT         3u
+#define PTX          ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
+
+/* What a client may wait because of others. */
+#define ALLOCATION_MS 20.0
+#define CONNECTION_MS 100.0
+
+enum { HEAVY_USER = 1000, OTHER_USER };
+
+static struct raw_server server;
+static struct raw_client crowd[400];
+static uint32_t next_pid = 100;
+
+static double since_ms(uint64_t start)
+{
+    return (double)(gm_now_ns() - start) / (double)GM_NS_PER_MS;
+}
+
+static void open_client(struct raw_client *c, uint32_t uid)
+{
+    raw_client_open(c, raw_server_connect_as(&server, next_pid++, uid));
+}
+
+static void fill_place(unsigned count)
+{
+    int fds[GM_ARRAY_LEN(crowd)];
+    uint64_t start = gm_now_ns();
+    for (unsigned i = 0; i < count; i++)
+        fds[i] = raw_server_connect(&server, next_pid++);
+    for (unsigned i = 0; i < count; i++)
+        raw_client_open(&crowd[i], fds[i]);
+    printf("%u clients at once: %.0f ms\n", count, since_ms(start));
+    raw_server_forget_log(&server);
+}
+
+static void empty_place(unsigned count)
+{
+    uint64_t start = gm_now_ns();
+    for (unsigned i = 0; i < count; i++)
+        raw_client_close(&crowd[i]);
+    raw_server_drain(&server);
+    printf("%u clients end: %.0f ms\n", count, since_ms(start));
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* What an allocation takes, and a connection: as a rule and at most. A machine that runs other tests may take any time for one. */
+static void wait_for_server(const char *beside)
+{
+    static struct raw_client c, newcomer;
+    double allocation[ROUNDS], connection[ROUNDS];
+    open_client(&c, OTHER_USER);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint64_t start = gm_now_ns();
+        uint64_t address = raw_alloc(&c, 1 << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+        allocation[i] = since_ms(start);
+        RAW_CHECK(address && raw_free(&c, address) == 0);
+        start = gm_now_ns();
+        open_client(&newcomer, OTHER_USER);
+        connection[i] = since_ms(start);
+        raw_client_close(&newcomer);
+    }
+    raw_client_close(&c);
+    qsort(allocation, ROUNDS, sizeof(double), by_value);
+    qsort(connection, ROUNDS, sizeof(double), by_value);
+    printf("beside %s: an allocation takes %.2f ms, at most %.1f, a connection %.2f ms, at most %.1f\n", beside,
+           allocation[ROUNDS / 2], allocation[ROUNDS - 1], connection[ROUNDS / 2], connection[ROUNDS - 1]);
+    RAW_CHECK(allocation[ROUNDS / 2] < ALLOCATION_MS);
+    RAW_CHECK(connection[ROUNDS / 2] < CONNECTION_MS);
+}
+
+/* --- large images --------------------------------------------------------------------------------------------------- */
+
+static int large_image(void)
+{
+    int fd = memfd_create("image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    RAW_CHECK(fd >= 0 && write(fd, PTX, sizeof(PTX)) == sizeof(PTX) && ftruncate(fd, IMAGE_BYTES) == 0);
+    RAW_CHECK(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0);
+    return fd;
+}
+
+/* Loads one after the other and keeps some. */
+static GM_NORETURN void load_images(int connection)
+{
+    static struct raw_client c;
+    uint32_t kept[KEPT] = { 0 };
+    uint8_t buffer[128];
+    int fd = large_image();
+    raw_client_open(&c, connection);
+    for (unsigned i = 0;; i++) {
+        struct wire_enc e;
+        struct wire_module_loaded m;
+        uint32_t *k = &kept[i % KEPT];
+        if (*k)
+            RAW_CHECK(raw_unload(&c, *k) == 0);
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_module_load(&e, ++c.serial,
+                              &(struct wire_module_load) { .size = IMAGE_BYTES, .kind = WIRE_IMAGE_KIND_PTX });
+        raw_client_ask(&c, &e, &fd, 1);
+        wire_get_module_loaded(&c.packet->body, &m);
+        RAW_CHECK(m.result == 0);
+        *k = m.module;
+        tp_packet_finish(c.packet);
+    }
+}
+
+/* --- large memory --------------------------------------------------------------------------------------------------- */
+
+static GM_NORETURN void free_memory(int connection)
+{
+    static struct raw_client c;
+    raw_client_open(&c, connection);
+    for (;;) {
+        uint64_t address = raw_alloc(&c, MEMORY_BYTES, WIRE_MEMORY_KIND_DEVICE, NULL);
+        RAW_CHECK(address && madvise((void *)(uintptr_t)address, MEMORY_BYTES, MADV_POPULATE_WRITE) == 0);
+        RAW_CHECK(raw_free(&c, address) == 0);
+    }
+}
+
+static void beside(void (*what)(int connection), const char *name)
+{
+    pid_t others[OTHERS];
+    for (unsigned i = 0; i < OTHERS; i++) {
+        int fd = raw_server_connect_as(&server, next_pid++, HEAVY_USER);
+        others[i] = fork();
+        RAW_CHECK(others[i] >= 0);
+        if (others[i] == 0)
+            what(fd);
+        close(fd);
+    }
+    wait_for_server(name);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        RAW_CHECK(kill(others[i], SIGKILL) == 0);
+        RAW_CHECK(waitpid(others[i], NULL, 0) == others[i]);
+    }
+    raw_server_settle(&server, 0);
+    raw_server_forget_log(&server);
+}
+
+int main(void)
+{
+    struct rlimit l;
+    RAW_CHECK(getrlimit(RLIMIT_NOFILE, &l) == 0);
+    l.rlim_cur = l.rlim_max;
+    RAW_CHECK(setrlimit(RLIMIT_NOFILE, &l) == 0);
+    raw_server_start(&server, "null");
+    wait_for_server("nobody");
+    fill_place(CROWD);
+    wait_for_server("all of them");
+    empty_place(CROWD);
+    RAW_CHECK(raw_server_charged(&server) == 0);
+    raw_server_stop(&server);
+    raw_server_start_multiuser(&server, "null");
+    beside(load_images, "4 clients that load 256 MiB");
+    beside(free_memory, "4 clients that free 512 MiB");
+    RAW_CHECK(raw_server_charged(&server) == 0);
+    raw_server_stop(&server);
+    return 0;
+}
