@@ -400,3 +400,36 @@ Test(ir_analysis, limits, .timeout = 30)
     free(kernel);
     free(text);
 }
+
+/* A definition copied into both sides of a branch stays affine; where its source changes in a loop, it is blended. */
+Test(analysis, definitions_alike_need_no_blend)
+{
+    struct subject s = look("  .reg .pred %p<3>;\n"
+                            "  .reg .b32 %r<9>;\n"
+                            "  mov.u32 %r1, %tid.x;\n"
+                            "  mov.u32 %r4, 0;\n"
+                            "  setp.lt.u32 %p1, %r1, 7;\n"
+                            "  @%p1 bra A;\n"
+                            "  shl.b32 %r2, %r1, 2;\n"
+                            "  bra.uni B;\n"
+                            "A:\n"
+                            "  shl.b32 %r2, %r1, 2;\n"
+                            "B:\n"
+                            "  add.s32 %r3, %r1, %r4;\n"
+                            "  @%p1 bra C;\n"
+                            "  shl.b32 %r5, %r3, 2;\n"
+                            "  bra.uni D;\n"
+                            "C:\n"
+                            "  shl.b32 %r5, %r3, 2;\n"
+                            "D:\n"
+                            "  add.s32 %r4, %r4, 1;\n"
+                            "  setp.lt.u32 %p2, %r4, %r1;\n"
+                            "  @%p2 bra B;\n"
+                            "  add.s32 %r6, %r2, %r5;\n"
+                            "  st.global.u32 [0], %r6;\n"
+                            "  ret;\n",
+                            &(struct ir_analyse_options) { .ntid = { 32, 1, 1 } });
+    cr_expect(shape(&s, "%r2") == IR_AFFINE && reg(&s, "%r2")->stride == 4);
+    cr_expect(shape(&s, "%r5") == IR_VARYING);
+    done(&s);
+}

@@ -67,7 +67,9 @@ static int analyse(struct ir_analyser *an)
     if (rc)
         return rc;
     count_definitions(an);
-    rc = ir_compute_liveness(an);
+    rc = ir_find_same(an);
+    if (rc == 0)
+        rc = ir_compute_liveness(an);
     if (rc == 0)
         rc = ir_compute_ranges(an);
     if (rc == 0)
@@ -94,6 +96,7 @@ int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_o
     free(an.pinned);
     free(an.warp_branch);
     free(an.ranges);
+    free(an.same);
     if (rc)
         ir_analysis_destroy(an.a);
     else

@@ -43,7 +43,14 @@ struct ir_analyser {
     bool *pure_return;  /* by block: only_returns */
     /* ranges.c */
     struct ir_range *ranges;
+    uint64_t *same; /* same.c: bit by register */
 };
+
+/* All definitions of the register compute the same value: none needs a blend. */
+static inline bool ir_is_same(const struct ir_analyser *an, uint32_t reg)
+{
+    return an->same[reg / 64] >> (reg % 64) & 1;
+}
 
 /* Takes `steps` from the budget; false when it is spent. */
 static inline bool ir_spend(struct ir_analyser *an, uint64_t steps)
@@ -76,6 +83,7 @@ static inline bool ir_is_conditional(const struct ir_instr *i)
 bool ir_pool_push(struct ir_analyser *an, uint32_t value);
 
 int ir_order_blocks(struct ir_analyser *an);     /* order.c */
+int ir_find_same(struct ir_analyser *an);        /* same.c */
 int ir_compute_liveness(struct ir_analyser *an); /* live.c */
 int ir_find_frontiers(struct ir_analyser *an);   /* frontier.c: with shapes */
 int ir_find_regions(struct ir_analyser *an);     /* region.c */

@@ -4,6 +4,7 @@
  * One call runs all passes over one entry; the result is immutable and independent of the module's life except that it
  * speaks in its indices. The passes:
  *   order.c     predecessors, dominators, loops, order of blocks
+ *   same.c      registers that all definitions give the same value
  *   live.c      liveness
  *   shape.c     uniform, affine, varying; ranges.c: can a 32-bit index wrap?
  *   frontier.c  thread frontiers, divergence of branches; alternates with shape.c until both are stable

@@ -446,12 +446,18 @@ static bool merge(struct ir_analyser *an, uint32_t reg, struct ir_value v)
     return memcmp(r, &old, sizeof(*r)) != 0;
 }
 
+/* Lanes that wait elsewhere need the old value of `reg`, which the block overwrites. */
+static bool is_pinned(const struct ir_analyser *an, uint32_t block, uint32_t reg)
+{
+    const uint64_t *pinned = an->pinned + (size_t)block * an->a->live_words;
+    return (pinned[reg / 64] >> (reg % 64) & 1) && !ir_is_same(an, reg);
+}
+
 static bool define(struct ir_analyser *an, uint32_t block, const struct ir_instr *i, uint32_t reg, struct ir_value v)
 {
     if (reg == IR_NONE)
         return false;
-    const uint64_t *pinned = an->pinned + (size_t)block * an->a->live_words;
-    bool blended = pinned[reg / 64] >> (reg % 64) & 1;
+    bool blended = is_pinned(an, block, reg);
     if (i->guard != IR_NONE) {
         struct ir_value guard = register_value(an, i->guard);
         blended |= guard.shape != IR_UNIFORM;
@@ -496,15 +502,14 @@ void ir_shape_finish(struct ir_analyser *an)
     struct ir_analysis *a = an->a;
     for (uint32_t n = 0; n < a->order_count; n++) {
         uint32_t b = a->order[n];
-        const uint64_t *pinned = an->pinned + (size_t)b * a->live_words;
         for (uint32_t k = 0; k < fn->blocks[b].count; k++) {
             uint32_t at = fn->blocks[b].first + k;
             const struct ir_instr *i = &fn->instrs[at];
             struct ir_instr_info *info = &a->instrs[at];
             for (unsigned d = 0; d < i->dst_count; d++)
-                if (i->dst[d] != IR_NONE && (pinned[i->dst[d] / 64] >> (i->dst[d] % 64) & 1))
+                if (i->dst[d] != IR_NONE && is_pinned(an, b, i->dst[d]))
                     info->blend = (uint8_t)(info->blend | 1u << d);
-            if (i->dst_pred != IR_NONE && (pinned[i->dst_pred / 64] >> (i->dst_pred % 64) & 1))
+            if (i->dst_pred != IR_NONE && is_pinned(an, b, i->dst_pred))
                 info->blend |= 16;
             if (i->dst_count)
                 transfer(an, i, info);
