@@ -134,6 +134,75 @@ static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LL
     return LLVMBuildAtomicRMW(g->b, op, p, a, LLVMAtomicOrderingSequentiallyConsistent, 0);
 }
 
+/* A vector in memory, of which lanes are read one by one. (A lane of a register, its number known only at run time,
+ * costs a store of the whole vector each time.) */
+struct laid_out {
+    LLVMValueRef value, memory; /* value: constant, or the same for all lanes; else memory */
+    LLVMTypeRef element;
+};
+
+static struct laid_out lay_out(struct jit_gen *g, LLVMValueRef v)
+{
+    struct laid_out x = { .element = jit_is_vec(v) ? LLVMGetElementType(LLVMTypeOf(v)) : LLVMTypeOf(v) };
+    if (!jit_is_vec(v) || LLVMIsConstant(v)) {
+        x.value = v;
+        return x;
+    }
+    x.memory = jit_alloca(g, LLVMTypeOf(v), "lanes");
+    LLVMBuildStore(g->b, v, x.memory);
+    return x;
+}
+
+static LLVMValueRef lane_pointer(struct jit_gen *g, const struct laid_out *x, LLVMValueRef lane)
+{
+    return LLVMBuildGEP2(g->b, x->element, x->memory, &lane, 1, "");
+}
+
+static LLVMValueRef lane_value(struct jit_gen *g, const struct laid_out *x, LLVMValueRef lane)
+{
+    if (x->memory)
+        return LLVMBuildLoad2(g->b, x->element, lane_pointer(g, x, lane), "");
+    return jit_is_vec(x->value) ? jit_pick(g, x->value, lane) : x->value;
+}
+
+/* An atomic of one lane after the other. */
+struct atomic {
+    LLVMTypeRef type;
+    struct laid_out place, a, b, old;
+    bool result;
+};
+
+static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane)
+{
+    LLVMValueRef r =
+        operate(g, x->type, lane_value(g, &x->place, lane), lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
+    if (x->result)
+        LLVMBuildStore(g->b, r, lane_pointer(g, &x->old, lane));
+}
+
+static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
+{
+    struct jit_lane_loop l;
+    jit_lanes_begin(g, &l, active);
+    operate_lane(g, x, l.lane);
+    jit_lanes_end(g, &l);
+}
+
+/* Where all lanes are active it does not ask which: most of the time of an atomic in shared memory goes into that. */
+static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
+{
+    LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"), join = jit_new_block(g, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, active, c32(g, 0xffffffff), ""), all, some);
+    jit_position(g, all);
+    for (unsigned k = 0; k < JIT_LANES; k++)
+        operate_lane(g, x, c32(g, k));
+    LLVMBuildBr(g->b, join);
+    jit_position(g, some);
+    operate_lanes(g, x, active);
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+}
+
 void jit_emit_atomic(struct jit_gen *g)
 {
     enum ir_type type = (enum ir_type)g->i->type;
@@ -144,25 +213,22 @@ void jit_emit_atomic(struct jit_gen *g)
         jit_unsupported(g, "this form of atom");
         return;
     }
-    LLVMTypeRef t = jit_type(g, type);
-    LLVMValueRef active = jit_active(g), old = jit_alloca(g, jit_vec(t), ""), p = NULL, single = NULL;
-    LLVMValueRef a = jit_src(g, &g->i->src[0], type, true);
-    LLVMValueRef b = cas ? jit_src(g, &g->i->src[1], type, true) : a;
-    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(t)), old);
+    struct atomic x = { .type = jit_type(g, type), .result = result };
+    LLVMValueRef active = jit_active(g), a = jit_src(g, &g->i->src[0], type, true);
+    x.a = lay_out(g, a);
+    x.b = cas ? lay_out(g, jit_src(g, &g->i->src[1], type, true)) : x.a;
+    if (result)
+        x.old = lay_out(g, jit_splat(g, LLVMBuildFreeze(g->b, LLVMGetPoison(x.type), "")));
     if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
-        single = jit_host_scalar(g, jit_address(g, false), active, size);
+        x.place = lay_out(g, jit_host_scalar(g, jit_address(g, false), active, size));
     else
-        p = jit_host_vector(g, jit_address(g, true), active, size);
-    struct jit_lane_loop l;
-    jit_lanes_begin(g, &l, active);
-    LLVMValueRef at = single ? single : jit_pick(g, p, l.lane);
-    LLVMValueRef r = operate(g, t, at, jit_pick(g, a, l.lane), jit_pick(g, b, l.lane));
+        x.place = lay_out(g, jit_host_vector(g, jit_address(g, true), active, size));
+    if (g->i->space == IR_SPACE_SHARED)
+        operate_shared(g, &x, active);
+    else
+        operate_lanes(g, &x, active);
     if (result)
-        LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, LLVMBuildLoad2(g->b, jit_vec(t), old, ""), r, l.lane, ""),
-                       old);
-    jit_lanes_end(g, &l);
-    if (result)
-        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(t), old, ""));
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(x.type), x.old.memory, ""));
 }
 
 static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
