@@ -55,6 +55,11 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
     struct ir_analysis *analysis;
     uint64_t begin = gm_now_ns();
 
+    if (g.fn->lacks) {
+        snprintf(why, why_size, "%s", ir_name(m, g.fn->lacks));
+        return -ENOTSUP;
+    }
+
     g.target = jit_target_get((enum soft_isa)options->isa);
     if (!g.target) {
         snprintf(why, why_size, "no such instruction set on this machine");

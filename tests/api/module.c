@@ -62,6 +62,35 @@ static void bad_images(void)
     TRUE(strlen(errors) > 0);
 }
 
+/* A kernel that the device cannot run fails when it is launched, and hurts nobody else. */
+static void lacking(void)
+{
+    static const char text[] = ".version 8.5\n.target sm_90a\n.address_size 64\n"
+                               ".visible .entry lacks() { wgmma.fence.sync.aligned; ret; }\n"
+                               ".visible .entry works(.param .u64 out) { .reg .b64 %d; ld.param.u64 %d, [out];\n"
+                               " st.global.u32 [%d], 42; ret; }\n";
+    CUmodule m;
+    CUfunction lacks, works;
+    CUdeviceptr p;
+    uint32_t word = 0;
+    int threads = 0;
+    if (!tap_computes() || tap_gpu())
+        tap_skip("a device that is the software device");
+    OK(cuModuleLoadData(&m, text));
+    OK(cuModuleGetFunction(&lacks, m, "lacks"));
+    OK(cuModuleGetFunction(&works, m, "works"));
+    OK(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, lacks));
+    OK(cuMemAlloc(&p, 4));
+    void *params[] = { &p };
+    IS(cuLaunchKernel(lacks, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cuCtxSynchronize());
+    OK(cuLaunchKernel(works, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(&word, p, 4));
+    EQ(word, 42);
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+}
+
 static void jit_options(void)
 {
     CUmodule m;
@@ -273,9 +302,9 @@ static void for_another_gpu(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(load_and_find), TEST(from_file),   TEST(bad_images),      TEST(jit_options),
-        TEST(globals),       TEST(attributes),  TEST(parameters),      TEST(library),
-        TEST(fat_binaries),  TEST(relocatable), TEST(for_another_gpu),
+        TEST(load_and_find), TEST(from_file),    TEST(bad_images),  TEST(jit_options),
+        TEST(lacking),       TEST(globals),      TEST(attributes),  TEST(parameters),
+        TEST(library),       TEST(fat_binaries), TEST(relocatable), TEST(for_another_gpu),
     };
     return tap_main(tests, COUNT(tests));
 }

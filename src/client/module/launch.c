@@ -7,8 +7,11 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "client/gen/api.h"
 #include "client/graph/capture.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("launch");
 
 /* More than the kernel was compiled for is a wrong argument; more than there are registers for is not. Both may be the
  * same number: then it is the registers. */
@@ -106,11 +109,17 @@ static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
     return CUDA_SUCCESS;
 }
 
+static int cannot_launch(const struct rt_entry *e)
+{
+    gm_warn(&topic, "kernel %s cannot be launched: %s", e->name, e->lacks);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 int rt_launch_prepare(struct rt_launch *l, struct rt_function *f, void **params, void **extra)
 {
     const struct rt_entry *e = f->entry;
     size_t before = l->record.attributes * sizeof(CUlaunchAttribute);
-    int r = check_shape(f, &l->record);
+    int r = e->lacks ? cannot_launch(e) : check_shape(f, &l->record);
     if (GM_UNLIKELY(r == CUDA_SUCCESS && l->record.attributes))
         r = check_cooperative(l, f);
     if (GM_UNLIKELY(r == CUDA_SUCCESS && (l->record.attributes || e->cluster[0])))

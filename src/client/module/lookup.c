@@ -36,6 +36,7 @@ static struct rt_entry *entry_create(const struct wire_function_info *f, const c
         return NULL;
     }
     e->entry.index = index;
+    e->entry.lacks = NULL; /* a device that loads functions this late has found out already */
     e->entry.name = memcpy(e->params + count, name, length);
     return &e->entry;
 }

@@ -67,6 +67,7 @@ bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struc
     e->local_bytes = f->local_bytes;
     e->ptx_version = f->ptx_version;
     e->binary_version = f->binary_version;
+    e->lacks = *f->lacks ? f->lacks : NULL;
     e->cluster[0] = f->cluster_x;
     e->cluster[1] = f->cluster_y;
     e->cluster[2] = f->cluster_z;

@@ -36,6 +36,7 @@ struct rt_entry {
     uint32_t ptx_version;
     uint32_t binary_version;
     uint32_t cluster[3];                    /* that it was compiled for; 0: none */
+    const char *lacks;                      /* why it cannot be launched; NULL: it can */
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };
 

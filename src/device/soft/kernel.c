@@ -6,6 +6,7 @@
  */
 #include "device/soft/kernel.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -75,4 +76,5 @@ void soft_kernel_finish(struct soft_kernel *k)
     for (uint32_t i = 0; i < k->variant_count; i++)
         code_destroy(atomic_load_explicit(&k->variants[i].code, memory_order_acquire));
     code_destroy(k->interpreter);
+    free(k->lacks);
 }

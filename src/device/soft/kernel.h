@@ -24,11 +24,12 @@ struct soft_kernel {
     const char *name; /* in the module's names */
     uint32_t param_bytes;
     uint32_t max_threads;
-    uint32_t shared_static;  /* bytes */
-    uint32_t shared_dynamic; /* offset of the dynamic part */
-    uint32_t local_bytes;    /* per thread */
-    uint32_t reqntid[3];     /* 0: any */
-    struct soft_code *interpreter;
+    uint32_t shared_static;        /* bytes */
+    uint32_t shared_dynamic;       /* offset of the dynamic part */
+    uint32_t local_bytes;          /* per thread */
+    uint32_t reqntid[3];           /* 0: any */
+    struct soft_code *interpreter; /* NULL: `lacks` says why the kernel cannot be launched */
+    char *lacks;
     uint32_t variant_count;
     struct soft_variant variants[SOFT_VARIANTS];
     _Atomic uint32_t block_ns; /* what a block of the last launch took */

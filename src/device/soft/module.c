@@ -1,6 +1,7 @@
 /*
  * Modules: PTX text is parsed, every entry gets its interpreter code, and the client is told names, parameter layouts
- * and globals. Nothing is compiled before it is launched. Once a module has its place in memory its parsed form is not
+ * and globals. An entry that needs what this device does not have is told, too, with the reason: it cannot be launched,
+ * the others can. Nothing is compiled before it is launched. Once a module has its place in memory its parsed form is not
  * needed any more; what stays of an idle client's module is the text and the interpreter's code.
  */
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "device/attributes.h"
 #include "device/guard.h"
 #include "device/modinfo.h"
@@ -17,7 +19,10 @@
 #include "device/soft/ptx/ptx.h"
 
 #define GLOBALS_ALIGN      256u
-#define FUNCTION_REGISTERS 32u /* what occupancy is computed from; nothing here depends on registers */
+#define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
+#define FUNCTION_REGISTERS 32u  /* what occupancy is computed from; nothing here depends on registers */
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
 struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels)
 {
@@ -108,12 +113,28 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
         .local_bytes = fn->local_bytes,
         .ptx_version = ir->target,
         .binary_version = DEV_CAPABILITY,
+        .lacks = k->lacks ? k->lacks : "",
     };
     dev_modinfo_function(info, &f, params, count);
 }
 
+/* Its code, or why there is none. GM_CUDA_SUCCESS in both cases. */
+static int kernel_interpret(struct soft_kernel *k, const struct ir_module *ir, uint32_t fn)
+{
+    char why[LACKS_MAX];
+    if (!ir->fns[fn].lacks)
+        k->interpreter = interp_code_create(ir, fn, why, sizeof(why));
+    else
+        snprintf(why, sizeof(why), "%s", ir_name(ir, ir->fns[fn].lacks));
+    if (k->interpreter)
+        return GM_CUDA_SUCCESS;
+    k->lacks = strdup(why);
+    gm_info(&topic, "kernel %s cannot be launched: %s", k->name, why);
+    return k->lacks ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
+}
+
 /* One kernel for each entry. */
-static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *why, size_t why_size)
+static int kernels_make(struct dev_module *m, struct dev_modinfo *info)
 {
     const struct ir_module *ir = m->ir;
     uint32_t n = 0;
@@ -122,10 +143,10 @@ static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *wh
             continue;
         struct soft_kernel *k = &m->kernels[n++];
         k->name = m->names + ir->fns[i].name;
+        int r = kernel_interpret(k, ir, i);
+        if (r != GM_CUDA_SUCCESS)
+            return r;
         kernel_describe(k, ir, &ir->fns[i], info);
-        k->interpreter = interp_code_create(ir, i, why, why_size);
-        if (!k->interpreter)
-            return GM_CUDA_INVALID_PTX;
     }
     return GM_CUDA_SUCCESS;
 }
@@ -211,7 +232,7 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
                  "machine code for a GPU; the software device needs PTX "
                  "(nvcc -ptx, or -gencode arch=compute_75,code=compute_75)");
     if (r == GM_CUDA_SUCCESS)
-        r = kernels_make(m, &collected, why, sizeof(why));
+        r = kernels_make(m, &collected);
     if (r == GM_CUDA_SUCCESS)
         r = globals_lay_out(m, &collected);
     if (r == GM_CUDA_SUCCESS)

@@ -232,6 +232,9 @@ void soft_launch_release(struct dev_op *op)
 /* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
 static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, uint64_t threads, int *result)
 {
+    *result = GM_CUDA_NOT_SUPPORTED;
+    if (!k->interpreter)
+        return k->lacks;
     *result = GM_CUDA_INVALID_VALUE;
     if (threads == 0 || l->grid[0] == 0 || l->grid[1] == 0 || l->grid[2] == 0)
         return "empty grid or block";
@@ -256,7 +259,7 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
 
 static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const char *kernel, const char *why)
 {
-    char text[200];
+    char text[400];
     snprintf(text, sizeof(text), "launch of %.100s refused: %s", kernel, why);
     dev_work_fail(q->work, result, 0, text);
     return dev_queue_mark(q, seq);

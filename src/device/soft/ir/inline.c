@@ -1,7 +1,7 @@
 /*
  * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device function is
  * replaced by a copy of its body, callees first, so that every body is copied already free of calls. Recursion has no
- * such order and is refused; so is a module in which the copies grow without measure (IR_MAX_INSTRS).
+ * such order: an entry that needs it cannot be launched. Refused is a module in which the copies grow without measure (IR_MAX_INSTRS).
  *
  * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the caller's
  * variable); promote.c then turns them into registers. The callee's frame of .local variables comes after the
@@ -386,6 +386,17 @@ static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const stru
     return right;
 }
 
+/* If what went wrong is that this device lacks something, that is the function's problem, not the module's. */
+static bool set_aside(struct ir_inliner *in, struct ir_raw_fn *raw)
+{
+    if (in->why->error != -ENOTSUP)
+        return false;
+    if (!raw->lacks.error)
+        raw->lacks = *in->why;
+    in->why->error = 0;
+    return true;
+}
+
 static bool expand(struct ir_inliner *in, uint32_t f)
 {
     struct ir_raw_fn *raw = &in->raws[f];
@@ -399,7 +410,7 @@ static bool expand(struct ir_inliner *in, uint32_t f)
     raw->instrs = NULL;
     raw->instr_count = raw->instr_cap = 0;
     bool right = moved || no_memory(in);
-    for (uint32_t n = 0; n < count && right; n++) {
+    for (uint32_t n = 0; n < count && right && !raw->lacks.error; n++) {
         moved[n] = raw->instr_count;
         if (old[n].op != IR_OP_CALL) {
             right = emit(in, raw, &old[n]);
@@ -411,9 +422,13 @@ static bool expand(struct ir_inliner *in, uint32_t f)
             right = refuse_call(in, &raw->calls[old[n].target], -E2BIG, "too much local memory");
         else
             raw->frame_bytes = GM_MAX(raw->frame_bytes, (uint32_t)frame);
+        if (in->raws[callee].lacks.error) {
+            *in->why = in->raws[callee].lacks;
+            right = false;
+        }
         right = right && replace_call(in, raw, &old[n], frame_base);
     }
-    if (right) {
+    if (right && !raw->lacks.error) {
         moved[count] = raw->instr_count;
         for (uint32_t l = 0; l < labels; l++)
             raw->labels[l] = moved[raw->labels[l]];
@@ -421,7 +436,7 @@ static bool expand(struct ir_inliner *in, uint32_t f)
     raw->call_count = 0;
     free(moved);
     free(old);
-    return right;
+    return right || set_aside(in, raw);
 }
 
 /* Depth first over the calls, without recursion: state 0 not seen, 1 on the path, 2 done. */
@@ -453,7 +468,8 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_prob
             }
             const struct ir_raw_call *call = &raw->calls[top->next++];
             if (state[call->callee] == 1)
-                right = refuse_call(&in, call, -ENOTSUP, "recursion is not supported");
+                right =
+                    refuse_call(&in, call, -ENOTSUP, "recursion is not supported") || set_aside(&in, &raws[top->fn]);
             else if (state[call->callee] == 0) {
                 state[call->callee] = 1;
                 path[depth++] = (struct frame) { .fn = call->callee };

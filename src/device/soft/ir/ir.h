@@ -373,6 +373,8 @@ struct ir_fn {
     struct ir_reg *regs;
     uint32_t *succ;
     uint32_t line;
+    uint32_t lacks; /* entries: text of what it needs that this device does not have, with its place: it has no code
+                     * and cannot be launched. 0: nothing */
 };
 
 /* Host functions that a kernel may call; arguments as in CUDA's device runtime. */

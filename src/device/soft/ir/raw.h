@@ -71,6 +71,7 @@ struct ir_raw_fn {
     uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
     uint32_t symbol_first, symbol_count; /* declared inside of it */
     uint32_t carry;                      /* register of .cc, or IR_NONE */
+    struct ir_problem lacks;             /* error -ENOTSUP: what it needs that this device does not have */
 };
 
 void ir_raw_finish(struct ir_raw_fn *raw);
@@ -100,7 +101,8 @@ static inline struct ir_src ir_src_reg(uint32_t reg)
     return (struct ir_src) { .kind = IR_SRC_REG, .index = reg };
 }
 
-/* Replaces every call by the callee's code, bottom-up; refuses recursion. raws[f] belongs to m->fns[f]. */
+/* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks what its callees
+ * lack, and those that they call themselves. */
 bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why);
 
 /* Turns .param variables into registers, or into local memory where they are used as memory. */

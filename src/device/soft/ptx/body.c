@@ -95,7 +95,9 @@ static bool parse_directive(struct ptx_parser *p)
         return false;
     if (was)
         return true;
-    return ptx_fail(p, -ENOTSUP, &p->token, "directive '.%.*s' is not supported in a function", PTX_TEXT(&p->token));
+    bool exists = ptx_lacks_directive(&p->token);
+    return ptx_fail(p, exists ? -ENOTSUP : -EINVAL, &p->token, "directive '.%.*s' is not %s in a function",
+                    PTX_TEXT(&p->token), exists ? "supported" : "known");
 }
 
 /* @%p or @!%p, then an instruction */
@@ -145,8 +147,17 @@ bool ptx_parse_body(struct ptx_parser *p)
                 return !p->why.error;
             if (!ptx_scope_end(p))
                 return false;
-        } else if (!parse_statement(p)) {
-            return false;
+        } else {
+            struct ptx_mark start = ptx_here(p);
+            if (parse_statement(p))
+                continue;
+            /* After a declaration nothing can be said about the statements that use what it declares. */
+            if (start.token.kind == PTX_DOT ? !ptx_set_aside(p) : !ptx_recover_statement(p, &start))
+                return false;
+            if (start.token.kind == PTX_DOT) {
+                ptx_return_to(p, &start);
+                return ptx_skip_body(p, outer);
+            }
         }
     }
 }
@@ -216,6 +227,8 @@ bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
         return false;
     if (!ptx_lookup(p, &name, &found))
         return ptx_fail(p, -EINVAL, &name, "'%.*s' is not declared", PTX_TEXT(&name));
+    if (found.kind == PTX_NAME_LACKING)
+        return ptx_refuse_lacking(p, &name, &found);
     if (found.kind == PTX_NAME_REG)
         return ptx_fail(p, -ENOTSUP, &name, "indirect calls are not supported");
     if (found.kind != PTX_NAME_FN || p->m->fns[found.index].is_entry)

@@ -10,7 +10,8 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
         return ptx_fail(p, -EINVAL, t, "type expected");
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_TYPE, t->text, t->length);
     if (!word)
-        return ptx_fail(p, -ENOTSUP, t, "type '.%.*s' is not supported", PTX_TEXT(t));
+        return ptx_lacks_type(t) ? ptx_fail(p, -ENOTSUP, t, "type '.%.*s' is not supported", PTX_TEXT(t))
+                                 : ptx_fail(p, -EINVAL, t, "type '.%.*s' is not known", PTX_TEXT(t));
     *type = word->value;
     ptx_advance(p);
     return true;
@@ -273,6 +274,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in)
     struct ptx_name found;
     if (!ptx_lookup(p, &name, &found))
         return ptx_fail(p, -EINVAL, &name, "'%.*s' is not declared", PTX_TEXT(&name));
+    if (found.kind == PTX_NAME_LACKING)
+        return ptx_refuse_lacking(p, &name, &found);
     if (found.kind == PTX_NAME_FN)
         return ptx_fail(p, -ENOTSUP, &name, "address of function '%.*s' is not supported", PTX_TEXT(&name));
     if (found.kind != PTX_NAME_SYMBOL || !ir_symbol_is_placed(p->m, found.index))

@@ -443,7 +443,9 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
 {
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
     if (!word)
-        return ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported", PTX_TEXT(opcode));
+        return ptx_lacks_instruction(opcode)
+                   ? ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported", PTX_TEXT(opcode))
+                   : ptx_fail(p, -EINVAL, opcode, "instruction '%.*s' is not known", PTX_TEXT(opcode));
     struct ir_instr i;
     struct ptx_modifiers mods = { .opcode = opcode };
     ir_instr_init(&i, word->value, opcode->line, opcode->column);

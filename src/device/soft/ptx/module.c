@@ -268,6 +268,13 @@ static bool parse_uint32(struct ptx_parser *p, uint32_t *out)
     return true;
 }
 
+static bool refuse_directive(struct ptx_parser *p)
+{
+    const struct ptx_token *t = &p->token;
+    return ptx_lacks_directive(t) ? ptx_fail(p, -ENOTSUP, t, "directive '.%.*s' is not supported", PTX_TEXT(t))
+                                  : ptx_fail(p, -EINVAL, t, "directive '.%.*s' is not known", PTX_TEXT(t));
+}
+
 /* What may stand between a function's head and its body. */
 static bool parse_performance(struct ptx_parser *p)
 {
@@ -290,7 +297,7 @@ static bool parse_performance(struct ptx_parser *p)
         else if (!ptx_skip_debug(p, &was))
             right = false;
         else if (!was)
-            right = ptx_fail(p, -ENOTSUP, &p->token, "directive '.%.*s' is not supported", PTX_TEXT(&p->token));
+            right = refuse_directive(p);
         if (!right)
             return false;
     }
@@ -308,23 +315,15 @@ static void forget_prototype(struct ptx_parser *p)
     p->raw->carry = carry;
 }
 
-/* A place in the text to return to. */
-struct ptx_mark {
-    struct ptx_lexer lexer;
-    struct ptx_token token;
-};
-
 /* The results stand before the name, so they are parsed after it: `results` is where they begin. */
 static bool parse_signature(struct ptx_parser *p, bool is_entry, const struct ptx_mark *results)
 {
     if (results) {
-        struct ptx_mark here = { p->lexer, p->token };
-        p->lexer = results->lexer;
-        p->token = results->token;
+        struct ptx_mark here = ptx_here(p);
+        ptx_return_to(p, results);
         if (!parse_list(p, formal))
             return false;
-        p->lexer = here.lexer;
-        p->token = here.token;
+        ptx_return_to(p, &here);
     }
     p->raw->formal_rets = p->raw->formal_count;
     if (ptx_token_is(&p->token, '(') && !parse_list(p, is_entry ? entry_param : formal))
@@ -336,7 +335,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
 {
     struct ptx_token name;
     /* Skip the results first: they belong into the function's scope, which needs its name. */
-    struct ptx_mark results = { p->lexer, p->token };
+    struct ptx_mark results = ptx_here(p);
     bool has_results = !is_entry && ptx_token_is(&p->token, '(');
     if (has_results) {
         while (p->token.kind != PTX_END && !ptx_token_is(&p->token, ')'))
@@ -351,13 +350,24 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
     p->raw = &p->raws[index];
     forget_prototype(p);
     p->raw->symbol_first = p->m->symbol_count;
-    if (!ptx_scope_begin(p) || !parse_signature(p, is_entry, has_results ? &results : NULL))
+    struct ptx_mark head = ptx_here(p);
+    if (!ptx_scope_begin(p))
         return false;
+    if (!parse_signature(p, is_entry, has_results ? &results : NULL)) {
+        if (!ptx_set_aside(p))
+            return false;
+        ptx_return_to(p, &head);
+        while (p->token.kind != PTX_END && !ptx_token_is(&p->token, '{') && !ptx_token_is(&p->token, ';'))
+            ptx_advance(p);
+    }
     if (ptx_token_is(&p->token, '{')) {
         if (flags & IR_SYM_EXTERN)
             return ptx_fail(p, -EINVAL, &p->token, "'%.*s' is .extern and has a body", PTX_TEXT(&name));
         p->m->fns[index].is_defined = true;
-        if (!ptx_parse_body(p))
+        bool lacks = p->raw->lacks.error;
+        if (lacks)
+            ptx_advance(p);
+        if (lacks ? !ptx_skip_body(p, p->depth) : !ptx_parse_body(p))
             return false;
     } else if (!ptx_expect(p, ';')) {
         return false;
@@ -395,7 +405,7 @@ static bool parse_linked(struct ptx_parser *p)
         return ptx_parse_variables(p, IR_SPACE_SHARED, flags);
     const struct ptx_token *t = &p->token;
     if (t->kind == PTX_DOT)
-        return ptx_fail(p, -ENOTSUP, t, "directive '.%.*s' is not supported", PTX_TEXT(t));
+        return refuse_directive(p);
     if (t->kind == PTX_END)
         return ptx_fail(p, -EINVAL, t, "directive expected, not the end of the text");
     return ptx_fail(p, -EINVAL, t, "directive expected, not '%.*s'", PTX_TEXT(t));
@@ -419,7 +429,8 @@ bool ptx_parse_module(struct ptx_parser *p)
             continue;
         if (!ptx_skip_debug(p, &was))
             return false;
-        if (!was && !parse_linked(p))
+        struct ptx_mark start = ptx_here(p);
+        if (!was && !parse_linked(p) && !ptx_recover_variable(p, &start))
             return false;
     }
     return !p->why.error;

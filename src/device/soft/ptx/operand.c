@@ -33,6 +33,8 @@ bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uin
         return ptx_fail(p, -EINVAL, &t, "register expected");
     if (!ptx_lookup(p, &t, &name))
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is not declared", PTX_TEXT(&t));
+    if (name.kind == PTX_NAME_LACKING)
+        return ptx_refuse_lacking(p, &t, &name);
     if (name.kind != PTX_NAME_REG)
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is no register", PTX_TEXT(&t));
     if (!check_register(p, &t, name.index, type, wider))
@@ -234,6 +236,8 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
         break;
     case PTX_NAME_FN:
         return ptx_fail(p, -ENOTSUP, &t, "address of function '%.*s' is not supported", PTX_TEXT(&t));
+    case PTX_NAME_LACKING:
+        return ptx_refuse_lacking(p, &t, &name);
     default:
         break;
     }
@@ -276,6 +280,8 @@ bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i)
         a->symbol = name.index;
         space = p->m->symbols[name.index].space;
         break;
+    case PTX_NAME_LACKING:
+        return ptx_refuse_lacking(p, &t, &name);
     default:
         return ptx_fail(p, -EINVAL, &t, "'%.*s' is no address", PTX_TEXT(&t));
     }

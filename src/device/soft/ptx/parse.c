@@ -125,8 +125,18 @@ static void parser_finish(struct ptx_parser *p)
         ir_raw_finish(&p->raws[i]);
     free(p->raws);
     free(p->fixups);
+    free(p->lacking);
     ptx_names_finish(&p->names);
     free(p);
+}
+
+static bool note_lack(struct ptx_parser *p, uint32_t fn)
+{
+    const struct ir_problem *why = &p->raws[fn].lacks;
+    char text[sizeof(why->text) + 32];
+    int n = snprintf(text, sizeof(text), "%u:%u: %s", why->line, why->column, why->text);
+    struct ptx_token t = { .text = text };
+    return ptx_intern(p, &t, (uint32_t)n, &p->m->fns[fn].lacks);
 }
 
 /* From parsed text to the final form. */
@@ -135,9 +145,17 @@ static bool finish_module(struct ptx_parser *p)
     if (!ir_inline_calls(p->m, p->raws, &p->why))
         return false;
     for (uint32_t f = 0; f < p->m->fn_count; f++) {
-        if (!p->m->fns[f].is_entry || !p->m->fns[f].is_defined)
+        struct ir_raw_fn *raw = &p->raws[f];
+        const struct ir_fn *fn = &p->m->fns[f];
+        if (!fn->is_entry)
             continue;
-        if (!ir_promote_temps(&p->raws[f], &p->why) || !ir_finish_fn(p->m, f, &p->raws[f], &p->why))
+        p->raw = raw;
+        if (!fn->is_defined)
+            ir_refuse(&raw->lacks, -ENOTSUP, fn->line, 1, "the kernel has no body");
+        if (!raw->lacks.error && (!ir_promote_temps(raw, &p->why) || !ir_finish_fn(p->m, f, raw, &p->why)) &&
+            !ptx_set_aside(p))
+            return false;
+        if (raw->lacks.error && !note_lack(p, f))
             return false;
     }
     return true;

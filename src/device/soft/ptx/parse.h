@@ -3,7 +3,8 @@
  *   parse.c    driver, errors, small helpers       module.c   directives of module scope, functions' heads
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
- *   operand.c  operands and the forms of operand lists
+ *   operand.c  operands                                lacking.c  what this device does not have
+ *   forms.c    the forms of operand lists
  *
  * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
  * problem is kept, and from then on the token is PTX_END, so that loops end by themselves.
@@ -23,14 +24,15 @@
 #define PTX_MAX_NAME  4096
 
 enum ptx_name_kind {
-    PTX_NAME_REG,    /* index: register */
-    PTX_NAME_RANGE,  /* index: first register, count: of "%r<count>" */
-    PTX_NAME_SYMBOL, /* index: symbol */
-    PTX_NAME_TEMP,   /* index: temp of the function (.param variable) */
-    PTX_NAME_FN,     /* index: function */
-    PTX_NAME_LABEL,  /* index: label */
-    PTX_NAME_LIST,   /* index: list of .branchtargets */
-    PTX_NAME_PROTO,  /* .callprototype */
+    PTX_NAME_REG,     /* index: register */
+    PTX_NAME_RANGE,   /* index: first register, count: of "%r<count>" */
+    PTX_NAME_SYMBOL,  /* index: symbol */
+    PTX_NAME_TEMP,    /* index: temp of the function (.param variable) */
+    PTX_NAME_FN,      /* index: function */
+    PTX_NAME_LABEL,   /* index: label */
+    PTX_NAME_LIST,    /* index: list of .branchtargets */
+    PTX_NAME_PROTO,   /* .callprototype */
+    PTX_NAME_LACKING, /* index: problem in `lacking` */
 };
 
 struct ptx_name {
@@ -80,6 +82,14 @@ struct ptx_parser {
     struct ptx_fixup *fixups;
     uint32_t fixup_count, fixup_cap;
     uint32_t instr_total, reg_total;
+    struct ir_problem *lacking; /* why variables of the module cannot be had */
+    uint32_t lacking_count, lacking_cap;
+};
+
+/* A place in the text to return to. */
+struct ptx_mark {
+    struct ptx_lexer lexer;
+    struct ptx_token token;
 };
 
 /* parse.c */
@@ -114,6 +124,24 @@ bool ptx_lookup(const struct ptx_parser *p, const struct ptx_token *name, struct
 bool ptx_scope_begin(struct ptx_parser *p);
 /* Resolves branches to labels of the scope that ends. */
 bool ptx_scope_end(struct ptx_parser *p);
+
+/* lacking.c */
+/* Words that PTX has and this device does not. */
+bool ptx_lacks_instruction(const struct ptx_token *t);
+bool ptx_lacks_type(const struct ptx_token *t);
+bool ptx_lacks_directive(const struct ptx_token *t);
+struct ptx_mark ptx_here(const struct ptx_parser *p);
+void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
+/* If what went wrong is that this device lacks something: noted for the function, if in one, and true: go on. */
+bool ptx_set_aside(struct ptx_parser *p);
+/* The same, and on behind the statement that began at `start`. */
+bool ptx_recover_statement(struct ptx_parser *p, const struct ptx_mark *start);
+/* The same for a variable of the module: functions that use its name lack something. */
+bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start);
+/* On behind the end of a body begun at depth `outer`. */
+bool ptx_skip_body(struct ptx_parser *p, uint32_t outer);
+/* Refuses the use of a PTX_NAME_LACKING. */
+bool ptx_refuse_lacking(struct ptx_parser *p, const struct ptx_token *t, const struct ptx_name *name);
 
 /* decl.c */
 struct ptx_variable {
