@@ -402,11 +402,9 @@ Test(ir_analysis, limits, .timeout = 30)
 }
 
 /* A definition copied into both sides of a branch stays affine; where its source changes in a loop, it is blended. */
-Test(analysis, definitions_alike_need_no_blend)
+Test(ir_analysis, definitions_alike_need_no_blend)
 {
-    struct subject s = look("  .reg .pred %p<3>;\n"
-                            "  .reg .b32 %r<9>;\n"
-                            "  mov.u32 %r1, %tid.x;\n"
+    struct subject s = look("  mov.u32 %r1, %tid.x;\n"
                             "  mov.u32 %r4, 0;\n"
                             "  setp.lt.u32 %p1, %r1, 7;\n"
                             "  @%p1 bra A;\n"
