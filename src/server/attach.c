@@ -27,9 +27,9 @@ struct srv_attachment {
     struct srv_charge mapping;
     struct srv_charge imported;
     uint64_t address, size;
-    uint32_t access;
-    bool live; /* the executor has it */
-    bool busy; /* .. or is being told */
+    uint32_t access, asked; /* what the executor has granted, and what it is being asked for */
+    bool live;              /* the executor has it */
+    bool busy;              /* .. or is being told */
     uint64_t serial;
     bool answered; /* nobody waits until it is gone */
 };
@@ -218,16 +218,23 @@ static bool overlaps(struct srv_session *c, uint64_t address, uint64_t size)
     return false;
 }
 
+static void attached(struct srv_attachment *a, int result)
+{
+    a->busy = false;
+    if (result != 0)
+        return;
+    a->live = true;
+    a->access = a->asked;
+}
+
 static void on_mapped(void *arg, int result, struct tp_packet *answer)
 {
     struct srv_attachment *a = arg;
     struct srv_session *c = a->session;
     uint64_t serial = a->serial;
     (void)answer;
-    a->busy = false;
-    if (result == 0)
-        a->live = true;
-    else if (!a->live)
+    attached(a, result);
+    if (!a->live)
         attachment_destroy(a);
     srv_session_status(c, serial, result);
 }
@@ -239,7 +246,7 @@ static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, s
     struct wire_enc e = encode_attach(a, access);
     a->busy = true;
     a->serial = serial;
-    a->access = access;
+    a->asked = access;
     srv_executor_ask(&c->server->executor, c, &e, &a->object->fd, 1, done, a);
 }
 
@@ -347,8 +354,7 @@ static void on_opened(void *arg, int result, struct tp_packet *answer)
 {
     struct srv_attachment *a = arg;
     (void)answer;
-    a->busy = false;
-    a->live = result == 0;
+    attached(a, result);
     answer_opened(a->session, a->serial, result, result == 0 ? a : NULL);
     if (result != 0)
         attachment_destroy(a);

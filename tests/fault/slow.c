@@ -5,6 +5,8 @@
  * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which freeing
  * the client does, with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
  * entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
+ *
+ * It also has something to refuse: memory that is mapped to be read only.
  */
 #include "slow.h"
 
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/result.h"
 #include "device/device.h"
 
 GM_EXPORT extern struct dev_ops gmux_device;
@@ -79,6 +82,14 @@ static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
     return r ? r : dev_null_ops.memory_map(c, address, size);
 }
 
+static int memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
+                         uint32_t device, uint32_t access)
+{
+    if (DEV_ACCESS(access, 0) == WIRE_MEMORY_ACCESS_READ)
+        return GM_CUDA_NOT_SUPPORTED;
+    return dev_null_ops.memory_attach(c, address, size, fd, offset, device, access);
+}
+
 static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                        struct dev_module **out, struct dev_module_info *info)
 {
@@ -112,6 +123,7 @@ static __attribute__((constructor)) void fill(void)
     gmux_device.client_stop = client_stop;
     gmux_device.client_destroy = client_destroy;
     gmux_device.memory_map = memory_map;
+    gmux_device.memory_attach = memory_attach;
     gmux_device.module_load = module_load;
     gmux_device.module_place = module_place;
 }

@@ -345,8 +345,14 @@ int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, in
         return GM_CUDA_INVALID_VALUE;
     struct cuda_range *range = find_range(&c->ranges, address, size);
     if (range) {
+        const uint32_t before = range->access;
         range->access = access;
-        return (int)set_access(c, range);
+        CUresult r = set_access(c, range);
+        if (r != CUDA_SUCCESS) {
+            range->access = before;
+            (void)set_access(c, range);
+        }
+        return (int)r;
     }
     range = range_make(address, size);
     if (!range)

@@ -323,3 +323,32 @@ Test(far, each_context_has_its_own_way)
     cr_assert_eq(d->gpus[1].room.used, first);
     cr_assert_eq(d->seconds[1].room.used, second);
 }
+
+static bool access_refused;
+
+static CUresult set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+    (void)address;
+    (void)size;
+    (void)desc;
+    (void)count;
+    return access_refused ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+/* What the driver refuses leaves the range as it was, also for whoever sets its access for another reason later. */
+Test(far, access_that_is_refused_is_not_remembered)
+{
+    struct dev *d = fake_devices(1);
+    struct dev_client *c = client(d);
+    struct cuda_range range = { .address = here, .size = 2 * MIB, .access = WIRE_MEMORY_ACCESS_WRITE };
+    gm_list_append(&c->ranges, &range.link);
+    d->api.cuMemSetAccess = set_access;
+    access_refused = true;
+    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(range.access, WIRE_MEMORY_ACCESS_WRITE);
+    access_refused = false;
+    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), 0);
+    cr_assert_eq(range.access, WIRE_MEMORY_ACCESS_READ);
+    gm_list_remove(&range.link);
+    fake_client_end(c);
+}
