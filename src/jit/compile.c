@@ -20,6 +20,20 @@ static void choose_block_size(const struct ir_fn *fn, const struct soft_job_opti
             ntid[d] = fn->reqntid[d] ? fn->reqntid[d] : 1;
 }
 
+/* LLVM's remarks on the module. It knows the size of a frame when the code is made, and says so where that is more than
+ * the function's "warn-stack-size". */
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *arg)
+{
+    struct jit_gen *g = arg;
+    char *text = LLVMGetDiagInfoDescription(info);
+    const char *frame = strstr(text, "stack frame size"); /* before it is a place in the source, which there is not */
+    if (frame) {
+        g->frame_over = true;
+        snprintf(g->reason, sizeof(g->reason), "%s", frame);
+    }
+    LLVMDisposeMessage(text);
+}
+
 static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times,
                     char *why, size_t why_size)
 {
@@ -27,6 +41,7 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
     uint64_t begin = gm_now_ns();
     g->context = LLVMContextCreate();
     g->module = LLVMModuleCreateWithNameInContext("kernel", g->context);
+    LLVMContextSetDiagnosticHandler(g->context, on_diagnostic, g);
     jit_target_prepare(g->target, g->module);
     int r = jit_generate(g);
     times->emit = gm_now_ns() - begin;
@@ -40,6 +55,11 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
         begin = gm_now_ns();
         r = jit_target_compile(g->target, g->module, object, why, why_size) < 0 ? -EINVAL : 0;
         times->optimise = gm_now_ns() - begin;
+        if (r == 0 && g->frame_over) {
+            snprintf(why, why_size, "%s", g->reason);
+            LLVMDisposeMemoryBuffer(*object);
+            r = -ENOTSUP;
+        }
     }
     LLVMDisposeModule(g->module);
     LLVMContextDispose(g->context);
@@ -65,6 +85,8 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
         snprintf(why, why_size, "no such instruction set on this machine");
         return -EINVAL;
     }
+    g.frame_max =
+        options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX ? options->frame_bytes : SOFT_FRAME_MAX;
     choose_block_size(g.fn, options, g.ntid);
     memcpy(a.ntid, g.ntid, sizeof(a.ntid));
     int r = ir_analyse(m, fn, &a, &analysis);

@@ -58,6 +58,12 @@ static LLVMValueRef add_function(struct jit_gen *g, const char *name, LLVMTypeRe
     LLVMValueRef f = LLVMAddFunction(g->module, name, type);
     set_attribute(g, f, "nounwind");
     set_string_attribute(g, f, "no-builtins", "true");
+    /* Frames are bounded (compile.c hears of those that are not), and touched page by page from the top: one that is
+     * too large for the stack all the same ends in the guard behind it and not in somebody else's memory. */
+    char frame_max[16];
+    snprintf(frame_max, sizeof(frame_max), "%u", g->frame_max);
+    set_string_attribute(g, f, "warn-stack-size", frame_max);
+    set_string_attribute(g, f, "probe-stack", "inline-asm");
     if (g->target->avx512) {
         set_string_attribute(g, f, "prefer-vector-width", "512");
         set_string_attribute(g, f, "min-legal-vector-width", "512");

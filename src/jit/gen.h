@@ -35,9 +35,11 @@ struct jit_gen {
     const struct ir_analysis *a;
     const struct soft_job_options *options;
     const struct jit_target *target;
-    uint32_t ntid[3]; /* block size the code is for; 0: any */
-    bool flushes;     /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
-    bool failed;      /* something is unsupported: `reason` says what; code made from here on is never used */
+    uint32_t ntid[3];   /* block size the code is for; 0: any */
+    bool flushes;       /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
+    uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets `frame_over` */
+    bool frame_over;
+    bool failed; /* something is unsupported: `reason` says what; code made from here on is never used */
     char reason[SOFT_JOB_REASON_MAX];
 
     LLVMContextRef context;

@@ -80,6 +80,15 @@ static enum soft_outcome shared(const struct soft_code *code, struct soft_block 
     return SOFT_DONE;
 }
 
+static enum soft_outcome overrun(const struct soft_code *code, struct soft_block *b)
+{
+    volatile uint8_t here;
+    uintptr_t frame = (uintptr_t)&here;
+    *(volatile uint8_t *)(frame - ((3u << 20) / 2)) = 1;
+    *(volatile uint8_t *)(frame - (8u << 20)) = 1;
+    return SOFT_DONE;
+}
+
 #define CODE(run)                                                                                                    \
     {                                                                                                                \
         .run_block = run, .local_bytes = 16, .save_bytes = 8, .tier = "fake"                                         \
@@ -90,10 +99,11 @@ static struct {
     struct soft_code code;
     uint32_t param_bytes;
 } kinds[FAKE_COUNT] = {
-    [FAKE_SPIN] = { "spin", CODE(spin), 8 },       [FAKE_ADD] = { "add", CODE(add), 8 },
-    [FAKE_STORE] = { "store", CODE(store), 8 },    [FAKE_WILD] = { "wild", CODE(wild), 16 },
-    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 }, [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
-    [FAKE_TRAP] = { "trap", CODE(trap), 0 },       [FAKE_SHARED] = { "shared", CODE(shared), 8 },
+    [FAKE_SPIN] = { "spin", CODE(spin), 8 },          [FAKE_ADD] = { "add", CODE(add), 8 },
+    [FAKE_STORE] = { "store", CODE(store), 8 },       [FAKE_WILD] = { "wild", CODE(wild), 16 },
+    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 },    [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
+    [FAKE_TRAP] = { "trap", CODE(trap), 0 },          [FAKE_SHARED] = { "shared", CODE(shared), 8 },
+    [FAKE_OVERRUN] = { "overrun", CODE(overrun), 0 },
 };
 
 struct dev_module *fake_module(struct rig_client *c)

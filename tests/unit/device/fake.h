@@ -18,7 +18,8 @@ enum {
     FAKE_DIVIDE,  /* divides an integer by zero */
     FAKE_ENDLESS, /* u64 address: adds 1 to a u64 there unless it is 0, and never ends */
     FAKE_TRAP,
-    FAKE_SHARED, /* u64 address: adds to a u64 there the bytes of shared memory that are not 0, then sets them */
+    FAKE_SHARED,  /* u64 address: adds to a u64 there the bytes of shared memory that are not 0, then sets them */
+    FAKE_OVERRUN, /* writes 1.5 and 8 MiB below its stack frame, as a function with such a frame may */
     FAKE_COUNT,
 };
 

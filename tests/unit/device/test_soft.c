@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "fake.h"
@@ -144,6 +146,32 @@ Test(soft, faults_name_kernel_block_and_address)
     cr_assert_str_eq(t->fault_text, "kernel trap, block (0,0,0), thread (5,0,0): trap");
 }
 
+/* Behind a worker's stack is room that nobody has; the client is told nothing of where that is. */
+Test(soft, a_frame_larger_than_the_stack_is_a_fault)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    fake_launch(&rig, c, 0, fake_module(c), FAKE_OVERRUN, 2, 0, 0);
+    rig_wait(c, 0, 0);
+    cr_assert_eq(atomic_load(&c->fault), 719, "%d", atomic_load(&c->fault));
+    cr_assert_eq(atomic_load(&c->fault_address), 0);
+    cr_assert_str_eq(c->fault_text + strlen("kernel overrun, block (0"), ",0,0): more stack than there is", "%s",
+                     c->fault_text);
+}
+
+/* .. nor of any other address outside of its window. */
+Test(soft, faults_show_no_address_of_the_device)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    long page = sysconf(_SC_PAGESIZE);
+    void *closed = mmap(NULL, (size_t)page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fake_launch(&rig, c, 0, fake_module(c), FAKE_WILD, 1, (uintptr_t)closed, 0);
+    rig_wait(c, 0, 0);
+    cr_assert_eq(atomic_load(&c->fault), 700);
+    cr_assert_eq(atomic_load(&c->fault_address), 0);
+    cr_assert_str_eq(c->fault_text, "kernel wild, block (0,0,0): illegal address");
+    munmap(closed, (size_t)page);
+}
+
 /* A large copy is a task of the workers and faults there. */
 Test(soft, copies_fault_on_workers_too)
 {
@@ -238,6 +266,18 @@ Test(soft, what_a_client_left_in_scratch_memory_is_wiped)
         rig_wait(c, 0, 0);
         if (i < 2)
             cr_assert_eq(*(uint64_t *)rig_at(c, 0), 0, "client %d found another one's data", i);
+    }
+}
+
+/* A client that comes when another one has gone may get its place in our memory. */
+Test(soft, what_a_client_left_is_wiped_for_those_that_come_later)
+{
+    for (int i = 0; i < 50; i++) {
+        struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+        fake_launch(&rig, c, 0, fake_module(c), FAKE_SHARED, 1, c->base, 0);
+        rig_wait(c, 0, 0);
+        cr_assert_eq(*(uint64_t *)rig_at(c, 0), 0, "client %d found an earlier one's data", i);
+        rig_client_remove(&rig, 0);
     }
 }
 

@@ -81,6 +81,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
         return false;
     w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared + SOFT_SHARED_GUARD);
     w->local.dirty = GM_MAX(w->local.dirty, (size_t)local);
+    w->save.dirty = GM_MAX(w->save.dirty, (size_t)(save_stride * warps));
 
     memcpy(b->nctaid, l->grid, sizeof(b->nctaid));
     memcpy(b->ntid, l->block, sizeof(b->ntid));
@@ -106,7 +107,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
 }
 
 /* What the client gets for it, and the words for the log. */
-static int fault_of(int signal, enum soft_outcome outcome, bool timed_out, const char **what)
+static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome outcome, const char **what)
 {
     static const struct {
         int result;
@@ -119,11 +120,15 @@ static int fault_of(int signal, enum soft_outcome outcome, bool timed_out, const
         [SOFT_FAULT_ASSERT] = { GM_CUDA_ASSERT, "failed assertion" },
         [SOFT_FAULT_BARRIER] = { GM_CUDA_LAUNCH_FAILED, "barrier that can never complete" },
     };
+    if (signal == SIGSEGV && soft_worker_overran(w, w->guard.address)) {
+        *what = "more stack than there is";
+        return GM_CUDA_LAUNCH_FAILED;
+    }
     if (signal == SIGSEGV || signal == SIGBUS) {
         *what = "illegal address";
         return GM_CUDA_ILLEGAL_ADDRESS;
     }
-    if (signal == DEV_GUARD_INTERRUPT && timed_out) {
+    if (signal == DEV_GUARD_INTERRUPT && atomic_load_explicit(&w->timed_out, memory_order_relaxed)) {
         *what = "time limit exceeded";
         return GM_CUDA_LAUNCH_TIMEOUT;
     }
@@ -144,8 +149,11 @@ static void launch_fault(const struct launch *l, struct soft_worker *w, int sign
     const struct soft_block *b = &w->block;
     const char *what;
     char thread[64] = "", where[32] = "", text[256];
-    int result = fault_of(signal, outcome, atomic_load_explicit(&w->timed_out, memory_order_relaxed), &what);
+    int result = fault_of(w, signal, outcome, &what);
     bool has_address = result == GM_CUDA_ILLEGAL_ADDRESS || result == GM_CUDA_MISALIGNED_ADDRESS;
+    /* A signal's may be one of ours, and where our memory lies is nothing for clients. */
+    if (signal && !dev_window_holds(&l->kernel->module->client->window, w->guard.address, 1))
+        has_address = false;
     uint64_t address = !has_address ? 0 : signal ? w->guard.address : b->fault_address;
 
     if (signal == 0)

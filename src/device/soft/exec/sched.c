@@ -23,6 +23,8 @@
 #define CREDIT_NS           4000000u
 #define DEBT_MOST_NS        (2000 * (int64_t)GM_NS_PER_MS)
 
+static _Atomic uint64_t accounts; /* opened so far */
+
 static void refill(struct soft_account *a, uint64_t now_ns)
 {
     if (now_ns <= a->refilled_ns)
@@ -50,6 +52,7 @@ static void limits_set(struct soft_sched *s, struct soft_account *a, double shar
 
 void soft_account_open(struct soft_sched *s, struct soft_account *a, double share_pct, int priority)
 {
+    a->number = atomic_fetch_add_explicit(&accounts, 1, memory_order_relaxed) + 1;
     gm_list_init(&a->link);
     gm_list_init(&a->tasks);
     atomic_init(&a->urgent, INT_MAX);

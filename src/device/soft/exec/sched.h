@@ -58,6 +58,7 @@ static inline uint32_t soft_task_block_ns(const struct soft_task *t)
 /* One client's standing with the scheduler; embedded in the client. All under the scheduler's lock, but for the
  * atomics. */
 struct soft_account {
+    uint64_t number;     /* no other account of this process ever has it */
     struct gm_list link; /* in the scheduler's list while there are tasks */
     struct gm_list tasks;
     double rate; /* worker-seconds per second; only if capped */

@@ -19,7 +19,6 @@
 
 #define SPIN_NS       20000u  /* looking for work before sleeping */
 #define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
-#define STACK_BYTES   (1u << 20)
 #define TIMERSLACK_NS 1000u
 
 bool soft_scratch_reserve(struct soft_scratch *m, size_t size)
@@ -53,11 +52,17 @@ static void scratch_free(struct soft_scratch *m)
 
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 {
-    if (w->last == a)
+    if (w->last == a->number)
         return;
     scratch_wipe(&w->shared);
     scratch_wipe(&w->local);
-    w->last = a;
+    scratch_wipe(&w->save);
+    w->last = a->number;
+}
+
+bool soft_worker_overran(const struct soft_worker *w, uint64_t address)
+{
+    return address < w->stack_low && w->stack_low - address <= SOFT_STACK_GUARD;
 }
 
 int soft_worker_guarded(struct soft_worker *w, void (*fn)(void *), void *arg)
@@ -182,6 +187,20 @@ static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool
     s->idle--;
 }
 
+/* 0: not known. */
+static uintptr_t stack_low(void)
+{
+    pthread_attr_t attr;
+    void *low = NULL;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0)
+        return 0;
+    if (pthread_attr_getstack(&attr, &low, &size) != 0)
+        low = NULL;
+    pthread_attr_destroy(&attr);
+    return (uintptr_t)low;
+}
+
 static void *worker_main(void *arg)
 {
     struct soft_worker *w = arg;
@@ -190,6 +209,7 @@ static void *worker_main(void *arg)
 
     prctl(PR_SET_NAME, "gmux-worker");
     prctl(PR_SET_TIMERSLACK, TIMERSLACK_NS, 0, 0, 0);
+    w->stack_low = stack_low();
     bool ready = dev_guard_thread_begin() == 0;
     pthread_mutex_lock(&s->lock);
     while (ready && !s->quit && !w->lent) {
@@ -230,7 +250,8 @@ int soft_worker_start(struct soft_sched *s)
         return -r;
     }
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setstacksize(&attr, SOFT_STACK_BYTES);
+    pthread_attr_setguardsize(&attr, SOFT_STACK_GUARD);
     r = pthread_create(&w->thread, &attr, worker_main, w);
     pthread_attr_destroy(&attr);
     if (r != 0) {

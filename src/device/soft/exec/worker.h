@@ -9,6 +9,11 @@
 #include "device/soft/exec/code.h"
 #include "device/soft/exec/sched.h"
 
+/* Compiled code has no frames larger than SOFT_FRAME_MAX (loader/job.h), and a handful of calls; helpers that print are
+ * content with the rest. What is larger all the same ends in the guard: frames are touched page by page from the top. */
+#define SOFT_STACK_BYTES (4u << 20)
+#define SOFT_STACK_GUARD (16u << 20)
+
 /* Memory that grows to what was needed and is kept for the next block. */
 struct soft_scratch {
     uint8_t *data;
@@ -23,8 +28,9 @@ struct soft_worker {
     struct dev_guard guard;
     struct soft_block block;
     struct soft_scratch shared, local, save;
-    const struct soft_account *last; /* whose data the scratch memory holds */
-    uint64_t cpu_ns;                 /* processor time at the end of the last grant, 0: not known */
+    uintptr_t stack_low; /* below it are SOFT_STACK_GUARD bytes that nobody has */
+    uint64_t last;       /* number of the account whose data the scratch memory holds, 0: none */
+    uint64_t cpu_ns;     /* processor time at the end of the last grant, 0: not known */
     /* under the scheduler's lock */
     struct soft_account *account; /* of the grant being run, or NULL */
     struct soft_task *task;
@@ -43,6 +49,8 @@ GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
 
 /* Makes room in one of the scratch memories, zeroed when it grows. False: no memory. */
 GM_MUST_CHECK bool soft_scratch_reserve(struct soft_scratch *m, size_t size);
+/* The address lies behind the end of the worker's stack. */
+bool soft_worker_overran(const struct soft_worker *w, uint64_t address);
 /* To be called before a task's blocks are run: what an earlier client left is wiped. */
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a);
 /* Runs fn(arg) inside the worker's guard; interruptible. 0 or the signal. */

@@ -16,6 +16,7 @@
 #define SOFT_JOB_TEXT_MAX   (64u << 20) /* PTX text */
 #define SOFT_JOB_OBJECT_MAX (64u << 20)
 #define SOFT_JOB_REASON_MAX 512u
+#define SOFT_FRAME_MAX      (1u << 20) /* stack of one function; the workers' stacks (exec/worker.h) hold a few */
 
 /* Instruction set to compile for. */
 enum soft_isa {
@@ -26,10 +27,10 @@ enum soft_isa {
 
 /* What decides the code besides text and entry. Part of the cache key as it is: no padding. */
 struct soft_job_options {
-    uint32_t ntid[3]; /* code for this block size only; all 0: for any */
-    uint32_t isa;     /* enum soft_isa */
-    uint32_t level;   /* 0; others are for measuring: 1 = no window checks (trusted programs only) */
-    uint32_t reserved;
+    uint32_t ntid[3];     /* code for this block size only; all 0: for any */
+    uint32_t isa;         /* enum soft_isa */
+    uint32_t level;       /* 0; others are for measuring: 1 = no window checks (trusted programs only) */
+    uint32_t frame_bytes; /* no function may need more of the stack; 0: SOFT_FRAME_MAX, and never more than that */
 };
 
 /* Request; one descriptor: memfd of text_size bytes. */

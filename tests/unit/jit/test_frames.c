@@ -1,0 +1,174 @@
+/*
+ * The stack that compiled code takes: a kernel that would need more than it may have is refused and so stays
+ * interpreted, and what has a large frame touches all its pages first, from the top, so that the guard behind a stack
+ * stops it.
+ */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdarg.h>
+
+#include "device/guard.h"
+#include "device/soft/interp/interp.h"
+#include "device/soft/ir/ir.h"
+#include "device/soft/loader/compiler.h"
+#include "device/soft/ptx/ptx.h"
+#include "launch.h"
+
+#define VALUES 300u /* that live at the same time, in each of 32 lanes: 77 KB */
+
+static struct soft_compiler *compiler;
+static struct launch l;
+static char text[65536];
+
+static void GM_PRINTF(1, 2) add(const char *fmt, ...)
+{
+    size_t at = strlen(text);
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text + at, sizeof(text) - at, fmt, ap);
+    va_end(ap);
+    cr_assert(n > 0 && (size_t)n < sizeof(text) - at);
+}
+
+/* v[k] = v[k-1]^2 + k for each k, then the sum of v[k] * 3^k: all are needed until the end. As often as `times` says. */
+static void write_kernel(void)
+{
+    text[0] = 0;
+    add(".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry big(.param .u64 at, .param .u32 times)\n{\n"
+        ".reg .u64 %%q, %%t, %%s, %%v<%u>;\n.reg .u32 %%i, %%n;\n.reg .pred %%p;\n"
+        "ld.param.u64 %%q, [at];\nmov.u32 %%i, %%tid.x;\nmul.wide.u32 %%t, %%i, 8;\nadd.u64 %%q, %%q, %%t;\n"
+        "ld.param.u32 %%n, [times];\nld.global.u64 %%v0, [%%q];\n"
+        "again:\nsetp.eq.u32 %%p, %%n, 0;\n@%%p bra end;\n",
+        VALUES);
+    for (unsigned k = 1; k < VALUES; k++)
+        add("mad.lo.u64 %%v%u, %%v%u, %%v%u, %u;\n", k, k - 1, k - 1, k);
+    add("mov.u64 %%s, 0;\n");
+    for (unsigned k = VALUES; k-- > 0;)
+        add("mad.lo.u64 %%s, %%s, 3, %%v%u;\n", k);
+    add("mov.u64 %%v0, %%s;\nsub.u32 %%n, %%n, 1;\nbra again;\nend:\nst.global.u64 [%%q], %%v0;\nret;\n}\n");
+}
+
+static uint64_t expected(uint64_t v0)
+{
+    uint64_t v[VALUES] = { v0 }, sum = 0;
+    for (unsigned k = 1; k < VALUES; k++)
+        v[k] = v[k - 1] * v[k - 1] + k;
+    for (unsigned k = VALUES; k-- > 0;)
+        sum = sum * 3 + v[k];
+    return sum;
+}
+
+static void setup(void)
+{
+    struct soft_compiler_config config = { .cache_dir = "" };
+    cr_assert_eq(soft_compiler_create(&compiler, &config), 0);
+    launch_init(&l);
+    write_kernel();
+}
+
+static void teardown(void)
+{
+    launch_finish(&l);
+    soft_compiler_destroy(compiler);
+}
+
+TestSuite(frames, .init = setup, .fini = teardown, .timeout = 100);
+
+static struct soft_code *compile(uint32_t frame_bytes, bool *unsupported, char why[512])
+{
+    const struct soft_job job = { .text = text,
+                                  .text_size = strlen(text),
+                                  .entry = "big",
+                                  .options = { .ntid = { 32, 1, 1 }, .frame_bytes = frame_bytes } };
+    return soft_compiler_compile(compiler, &job, unsupported, why, 512);
+}
+
+static void run(const struct soft_code *code, uint64_t *at, uint32_t times)
+{
+    const uint32_t grid[3] = { 1, 1, 1 }, block[3] = { 32, 1, 1 };
+    for (uint64_t i = 0; i < 32; i++)
+        at[i] = i * i + 7;
+    l.params_size = 0;
+    LAUNCH_PARAM(&l, void *, at);
+    LAUNCH_PARAM(&l, uint32_t, times);
+    cr_assert_eq(launch_run(&l, code, grid, block, 0), SOFT_DONE);
+    for (uint64_t i = 0; i < 32; i++)
+        cr_assert_eq(at[i], times ? expected(i * i + 7) : i * i + 7, "%s, lane %u", code->tier, (unsigned)i);
+}
+
+Test(frames, what_needs_too_much_stays_interpreted_and_right)
+{
+    char why[512] = "", parse_why[256];
+    bool unsupported = false;
+    struct soft_code *code = compile(32768, &unsupported, why);
+    cr_assert_null(code, "a frame of %u values in 32 KiB", VALUES);
+    cr_assert(unsupported, "%s", why);
+    cr_assert_not_null(strstr(why, "stack frame size"), "%s", why);
+
+    struct ir_module *m;
+    struct ptx_error error;
+    cr_assert_eq(ptx_parse(text, strlen(text), &m, &error), 0);
+    code = interp_code_create(m, ir_module_find_fn(m, "big"), parse_why, sizeof(parse_why));
+    cr_assert_not_null(code);
+    ir_module_destroy(m);
+    run(code, launch_alloc(&l, 4096), 1);
+    code->destroy(code);
+}
+
+#define STACK  20480u
+#define GUARD  4096u
+#define BEHIND 262144u
+
+struct trial {
+    const struct soft_code *code;
+    struct dev_guard guard;
+    int signal;
+};
+
+static void run_block(void *arg)
+{
+    const struct trial *t = arg;
+    (void)t->code->run_block(t->code, &l.block);
+}
+
+static void *trial_main(void *arg)
+{
+    struct trial *t = arg;
+    cr_assert_eq(dev_guard_thread_begin(), 0);
+    t->signal = dev_guard_call(&t->guard, run_block, t);
+    dev_guard_thread_end();
+    return NULL;
+}
+
+/* A stack that is too small, with one closed page behind it: it is met although nothing needs to be kept there. */
+Test(frames, what_is_behind_the_stack_is_not_reached)
+{
+    char why[512] = "";
+    bool unsupported = false;
+    struct soft_code *code = compile(0, &unsupported, why);
+    cr_assert_not_null(code, "%s", why);
+    uint64_t *at = launch_alloc(&l, 4096);
+    run(code, at, 1);
+    run(code, at, 0); /* what this leaves for the next one is that there is nothing to do, which takes no stack */
+
+    uint8_t *memory = mmap(NULL, BEHIND + GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(memory, MAP_FAILED);
+    memset(memory, 0x5a, BEHIND);
+    cr_assert_eq(mprotect(memory + BEHIND, GUARD, PROT_NONE), 0);
+    struct trial t = { .code = code };
+    pthread_attr_t attr;
+    pthread_t thread;
+    l.block.save = NULL;
+    dev_guard_install();
+    cr_assert_eq(pthread_attr_init(&attr), 0);
+    cr_assert_eq(pthread_attr_setstack(&attr, memory + BEHIND + GUARD, STACK), 0);
+    cr_assert_eq(pthread_create(&thread, &attr, trial_main, &t), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    cr_assert_eq(t.signal, SIGSEGV);
+    cr_assert(t.guard.address >= (uintptr_t)memory + BEHIND && t.guard.address < (uintptr_t)memory + BEHIND + GUARD);
+    for (size_t i = 0; i < BEHIND; i++)
+        cr_assert_eq(memory[i], 0x5a, "byte %zu", i);
+    munmap(memory, BEHIND + GUARD + STACK);
+    code->destroy(code);
+}
