@@ -6,8 +6,10 @@
 
 #include "base/log.h"
 #include "base/uuid.h"
+#include "client/entry/procaddr.h"
 #include "client/gen/api.h"
 #include "client/module/module.h"
+#include "client/session/attach.h"
 #include "client/session/companion.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("tables");
@@ -284,14 +286,29 @@ static const struct {
     { "1734dc26-800d-4745-8726-c0f1e7dd8bca", third_table },
 };
 
+static atomic_bool given; /* one of ours: whoever has it keeps to the session */
+
 static const void *find(const CUuuid *id, const char *text)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, fill_tables);
-    for (size_t i = 0; i < GM_ARRAY_LEN(tables); i++)
-        if (strcmp(text, tables[i].id) == 0)
-            return tables[i].table ? tables[i].table : rt_companion_table(id);
+    for (size_t i = 0; i < GM_ARRAY_LEN(tables); i++) {
+        if (strcmp(text, tables[i].id) != 0)
+            continue;
+        if (tables[i].table)
+            atomic_store(&given, true);
+        return tables[i].table ? tables[i].table : rt_companion_table(id);
+    }
     return NULL;
+}
+
+/* The runtime interface is the first thing that a runtime asks for, and one older than 12.0 would load modules through
+ * it, into the genuine library's context. */
+static CUresult leave_for_older(const void **table, const CUuuid *id)
+{
+    int r = rt_attach_leave(atomic_load(&given));
+    *table = NULL;
+    return r ? (CUresult)r : rt_api_current()->cuGetExportTable(table, id);
 }
 
 CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
@@ -301,6 +318,8 @@ CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTa
     char id[GM_UUID_TEXT];
     gm_uuid_text(id, (const uint8_t *)pExportTableId->bytes);
     *ppExportTable = find(pExportTableId, id);
+    if (*ppExportTable && !rt_table_for_12 && strcmp(id, RT_TABLE_RUNTIME) == 0)
+        return leave_for_older(ppExportTable, pExportTableId);
     gm_debug(&topic, "table %s: %s", id, *ppExportTable ? "given" : "none");
     return *ppExportTable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

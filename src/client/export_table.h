@@ -1,7 +1,7 @@
 /*
  * cuGetExportTable: private tables of functions that NVIDIA's libraries ask the driver for. Two of them are only ever the
  * genuine library's own; the others, as far as the libraries need them, are here. What is known of them is public
- * knowledge and what was seen at the interface; docs/adr/0007 says which and why.
+ * knowledge and what was seen at the interface; docs/adr/0008 says which and why.
  */
 #ifndef GMUX_CLIENT_EXPORT_TABLE_H
 #define GMUX_CLIENT_EXPORT_TABLE_H

@@ -66,6 +66,16 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
     return CUDA_SUCCESS;
 }
 
+_Thread_local bool rt_table_for_12;
+
+static CUresult export_table_for_12(const void **table, const CUuuid *id)
+{
+    rt_table_for_12 = true;
+    CUresult r = cuGetExportTable(table, id);
+    rt_table_for_12 = false;
+    return r;
+}
+
 CUresult rt_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                 CUdriverProcAddressQueryResult *symbolStatus)
 {
@@ -73,6 +83,8 @@ CUresult rt_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
     CUresult result = find(symbol, pfn, cudaVersion, flags, &status);
     if (result == CUDA_SUCCESS && symbolStatus)
         *symbolStatus = status;
+    if (result == CUDA_SUCCESS && *pfn == (void *)cuGetExportTable)
+        *pfn = (void *)export_table_for_12;
     return result;
 }
 

@@ -29,6 +29,12 @@ const struct rt_proc *rt_proc_find(const struct rt_proc *table, size_t count, co
                                    bool per_thread, CUdriverProcAddressQueryResult *status);
 
 /*
+ * Whether the calling thread is in a cuGetExportTable that its caller found with cuGetProcAddress_v2. That came with 12.0:
+ * runtimes from then on look functions up with it, older ones do not know it.
+ */
+extern _Thread_local bool rt_table_for_12 __attribute__((tls_model("initial-exec")));
+
+/*
  * Before cuInit, for a name that the table lacks or (`known`) a version newer than it: a function that only the genuine
  * driver has (client/entry/late.h). NULL: what the table says is all there is. Weak: the table is of use without it.
  */

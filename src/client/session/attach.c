@@ -22,6 +22,7 @@
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/session/companion.h"
+#include "client/session/older.h"
 #include "client/session/session.h"
 #include "client/stream/context.h"
 #include "device/genuine/genuine.h"
@@ -253,6 +254,37 @@ static int attach_locked(unsigned flags)
     return open_session(fd, true);
 }
 
+/* --- leaving -------------------------------------------------------------------------------------------------------- */
+
+/* attach_lock held. The genuine library is the companion: it was initialised for the session's devices, and not for a
+ * daemon of NVIDIA's. */
+static int leave_locked(void)
+{
+    char why[256];
+    if (!rt_session_leave(rt_session)) {
+        rt_older_say(RT_OLDER_TOO_LATE);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    int r = pass_through(0, why, sizeof(why));
+    if (r == CUDA_SUCCESS)
+        rt_older_say(RT_OLDER_LEFT);
+    return r;
+}
+
+int rt_attach_leave(bool used)
+{
+    int r = CUDA_SUCCESS;
+    if (rt_sharing_required() || used) {
+        rt_older_say(used ? RT_OLDER_TOO_LATE : RT_OLDER_REFUSED);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    pthread_mutex_lock(&attach_lock);
+    if (atomic_load(&rt_state) == RT_SESSION)
+        r = leave_locked();
+    pthread_mutex_unlock(&attach_lock);
+    return r;
+}
+
 int rt_attach(unsigned flags)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -271,6 +303,10 @@ int rt_attach(unsigned flags)
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&rt_state) == RT_DETACHED)
         r = attach_locked(flags);
+    /* Now the program has used nothing yet; when its runtime comes to ask (export_table.c) it may have. */
+    if (atomic_load(&rt_state) == RT_SESSION && rt_session->memory_apart && rt_older_loaded() &&
+        !rt_sharing_required())
+        (void)leave_locked();
     attaching.session = NULL;
     atomic_store(&attaching.fd, 0);
     pthread_mutex_unlock(&attach_lock);

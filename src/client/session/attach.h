@@ -27,6 +27,13 @@ extern _Atomic int rt_state;
 /* cuInit. CUresult; may be called again, also after a failure. Any thread. */
 int rt_attach(unsigned flags);
 
+/*
+ * For a program that turns out to have a runtime older than 12.0 (older.h): out of the session and onto the genuine
+ * driver. CUDA_ERROR_NOT_SUPPORTED if something was asked of the session before, or something else of the program's lives
+ * by it (`used`). Any thread.
+ */
+int rt_attach_leave(bool used);
+
 /* Before cuInit: the version that cuInit would lead to, without attaching. CUresult. */
 int rt_attach_driver_version(int *version);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "transport/memfd.h"
 
 #define WINDOW_TRIES 8
+#define READY_SERIAL 1 /* of the first request, rt_request_ready() */
 #define SPIN_NS      (50 * (uint32_t)GM_NS_PER_US)
 /* On a GPU, whose completion nobody can wake us for at once. There are as many threads that wait in the executor as here, so
  * that the processor is given to others early. */
@@ -236,6 +238,18 @@ void rt_session_close(struct rt_session *s)
     free(s->packet);
     free(s->request);
     free(s);
+}
+
+bool rt_session_leave(struct rt_session *s)
+{
+    pthread_mutex_lock(&s->request_lock);
+    bool unused = s->serial == READY_SERIAL && atomic_load(&s->lanes_used) == 0;
+    if (unused) {
+        (void)shutdown(s->fd, SHUT_RDWR);
+        munmap((void *)(uintptr_t)s->window_base, s->window_half * 2);
+    }
+    pthread_mutex_unlock(&s->request_lock);
+    return unused;
 }
 
 int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)

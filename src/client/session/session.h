@@ -1,7 +1,7 @@
 /*
  * The client's end of a session: the socket to the server (requests and answers), the session memory, and the window,
  * mapped whole at the addresses that the device uses. One per process; made by rt_attach(), never unmade while the
- * process lives.
+ * process lives; left, perhaps, before it was used.
  *
  * Any thread. Functions that return CUresult values return them as int.
  */
@@ -84,6 +84,9 @@ extern struct rt_session *rt_session;
 int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size);
 /* Undoes a session that nobody uses yet. NULL is allowed. */
 void rt_session_close(struct rt_session *s);
+/* Hangs up, if the server has been asked for nothing yet; whether it did. Calls of other threads that come too late end
+ * with an error: the session stays where it is, and its socket, shut down. */
+bool rt_session_leave(struct rt_session *s);
 /* In the child of a fork: lets go of everything that is the parent's. Async-signal-safe. */
 void rt_session_abandon(struct rt_session *s);
 

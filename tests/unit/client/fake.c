@@ -90,6 +90,7 @@ void fake_offer(struct fake *f, int fd, uint64_t base, size_t cut)
     wire_pack_session_open(
         &e, 0,
         &(struct wire_session_open) { .version = WIRE_VERSION,
+                                      .features = f->features,
                                       .window_base = base,
                                       .window_size = 2 * FAKE_HALF,
                                       .session_size = TP_SESSION_SIZE,

@@ -34,6 +34,7 @@ struct fake {
     int connections;
     /* Answers a question, in the device's thread; CUresult. NULL: there is none. */
     int (*call)(const struct wire_rec_call *r, struct wire_dec *args, struct wire_enc *reply);
+    uint64_t features;               /* of the offer */
     struct wire_memory_info_is info; /* what is left; zeroed: 1 MiB of 1 GiB */
 };
 

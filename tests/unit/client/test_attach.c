@@ -2,15 +2,19 @@
 #include "client/gen/api.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "client/session/older.h"
 #include "fake.h"
 
 static struct fake fake;
@@ -415,4 +419,168 @@ Test(attach, daemon_before_genuine)
     cr_assert_eq(cuInit(0), CUDA_SUCCESS);
     cr_assert_eq(cuDeviceGetCount(&n), CUDA_SUCCESS);
     cr_assert_eq(n, 1);
+}
+
+/* --- runtimes older than 12.0 ----------------------------------------------------------------------------------------- */
+
+static const CUuuid runtime_table = { { 0x6b, (char)0xd5, (char)0xfb, 0x6c, 0x5b, (char)0xf4, (char)0xe7, 0x4a,
+                                        (char)0x89, (char)0x87, (char)0xd9, 0x39, 0x12, (char)0xfd, (char)0x9d,
+                                        (char)0xf9 } };
+static const CUuuid hooks_table = { { (char)0xa0, (char)0x94, 0x79, (char)0x8c, 0x2e, 0x74, 0x2e, 0x74, (char)0x93,
+                                      (char)0xf2, 0x08, 0x00, 0x20, 0x0c, (char)0x0a, 0x66 } };
+static int hung_up_pipe[2];
+
+static void serve_and_tell(struct fake *f, int fd)
+{
+    char byte = 0;
+    fake_serve_well(f, fd);
+    cr_assert_eq(write(hung_up_pipe[1], &byte, 1), 1);
+}
+
+/* A session on a GPU, which has the stand-in beside it; what goes to standard error comes back through *errors. */
+static void init_on_gpu(int *errors)
+{
+    int ends[2];
+    if (!getenv("STAND_IN"))
+        cr_skip_test("STAND_IN names no library");
+    cr_assert(pipe(hung_up_pipe) == 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    *errors = ends[0];
+    fake_start(&fake, serve_and_tell, NULL);
+    fake.features = WIRE_FEATURE_MEMORY_APART;
+    setenv("GMUX_GENUINE_LIBCUDA", getenv("STAND_IN"), 1);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+}
+
+static void expect_text(int errors, const char *part)
+{
+    char text[512] = "";
+    (void)!read(errors, text, sizeof(text) - 1);
+    cr_assert(strstr(text, part), "%s is not in: %s", part, text);
+    cr_assert_eq(strchr(text, '\n'), strrchr(text, '\n'), "one line");
+}
+
+static int device_count(void)
+{
+    int n = 0;
+    cr_assert_eq(cuDeviceGetCount(&n), CUDA_SUCCESS);
+    return n;
+}
+
+/* It finds cuGetExportTable by the dynamic linker (11.2) or the first cuGetProcAddress (11.3 to 11.8). */
+static void older_runtime(CUresult expected)
+{
+    CUresult (*first_form)(const void **, const CUuuid *) = NULL;
+    const void *table = &table, *again = &again;
+    cr_assert_eq(cuGetProcAddress("cuGetExportTable", (void **)&first_form, 11080, 0), CUDA_SUCCESS);
+    cr_assert_eq(cuGetExportTable(&table, &runtime_table), expected);
+    cr_assert_eq(table == NULL, expected != CUDA_SUCCESS);
+    cr_assert_eq(first_form(&again, &runtime_table), expected);
+    cr_assert_eq(again, table);
+}
+
+/* From 12.0 on it finds it by the second. */
+static void newer_runtime(const CUuuid *id)
+{
+    CUresult (*export_table)(const void **, const CUuuid *) = NULL;
+    const void *table = NULL;
+    cr_assert_eq(cuGetProcAddress_v2("cuGetExportTable", (void **)&export_table, 12000, 0, NULL), CUDA_SUCCESS);
+    cr_assert_eq(export_table(&table, id), CUDA_SUCCESS);
+    cr_assert_not_null(table);
+}
+
+Test(attach, an_older_runtime_goes_to_the_driver, .timeout = 20)
+{
+    char byte;
+    int errors;
+    init_on_gpu(&errors);
+    cr_assert_eq(device_count(), 1);
+    older_runtime(CUDA_SUCCESS);
+    cr_assert_eq(device_count(), 77, "the genuine library's");
+    cr_assert_eq(read(hung_up_pipe[0], &byte, 1), 1, "the server is told");
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    cr_assert_eq(fake.connections, 1);
+    expect_text(errors, "runs on the driver itself");
+}
+
+Test(attach, a_newer_runtime_stays)
+{
+    CUcontext c;
+    int errors;
+    init_on_gpu(&errors);
+    newer_runtime(&runtime_table);
+    newer_runtime(&hooks_table);
+    cr_assert_eq(device_count(), 1);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    char byte;
+    cr_assert_eq(read(errors, &byte, 1), -1, "nothing is said");
+}
+
+/* What the program has is the session's: it goes on, the runtime does not start. */
+Test(attach, an_older_runtime_after_use_is_refused)
+{
+    CUcontext c;
+    CUdeviceptr p;
+    int errors;
+    init_on_gpu(&errors);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_SUCCESS);
+    older_runtime(CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(device_count(), 1);
+    cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_SUCCESS);
+    expect_text(errors, "refused");
+}
+
+Test(attach, an_older_runtime_beside_a_newer_one_is_refused)
+{
+    int errors;
+    init_on_gpu(&errors);
+    newer_runtime(&runtime_table);
+    newer_runtime(&hooks_table); /* ours, by which it lives */
+    older_runtime(CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(device_count(), 1);
+}
+
+Test(attach, an_older_runtime_where_sharing_is_required)
+{
+    int errors;
+    setenv("GMUX_REQUIRE", "1", 1);
+    init_on_gpu(&errors);
+    older_runtime(CUDA_ERROR_NOT_SUPPORTED);
+    cr_assert_eq(device_count(), 1);
+    expect_text(errors, "GMUX_REQUIRE");
+}
+
+/* Loads some library by this name; the loader knows a file that it has already by its first name. */
+static bool loaded_counts(const char *name)
+{
+    char directory[] = "/tmp/gmux-older-XXXXXX", path[128];
+    cr_assert_not_null(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    int from = open(getenv("STAND_IN"), O_RDONLY), to = open(path, O_WRONLY | O_CREAT, 0700);
+    while (sendfile(to, from, NULL, 1 << 20) > 0)
+        ;
+    (void)close(from);
+    (void)close(to);
+    cr_assert_not_null(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+    bool counts = rt_older_loaded();
+    (void)unlink(path);
+    (void)rmdir(directory);
+    return counts;
+}
+
+/* One that is loaded already can be known at cuInit, before the program uses the driver API. */
+Test(attach, an_older_runtime_that_is_loaded)
+{
+    CUcontext c;
+    int errors;
+    if (!getenv("STAND_IN"))
+        cr_skip_test("STAND_IN names no library");
+    cr_assert(!rt_older_loaded());
+    cr_assert(!loaded_counts("libcudart.so.12"));
+    cr_assert(loaded_counts("libcudart-d0da41ae.so.11.0"));
+    init_on_gpu(&errors);
+    cr_assert_eq(device_count(), 77);
+    cr_assert_eq(cuCtxCreate_v2(&c, 0, 0), CUDA_ERROR_NOT_SUPPORTED, "the stand-in has none");
+    const void *table = NULL;
+    cr_assert_eq(cuGetExportTable(&table, &runtime_table), CUDA_SUCCESS);
+    expect_text(errors, "runs on the driver itself");
 }
