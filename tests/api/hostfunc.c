@@ -1,6 +1,7 @@
-/* Host functions and stream callbacks: order, arguments, and that they may not call CUDA. */
+/* Host functions and stream callbacks: order, arguments, that they may not call CUDA, and who waits for them. */
 #include "tap.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -131,10 +132,106 @@ static void of_two_streams(void)
     OK(cuMemFreeHost(word));
 }
 
+/* --- beside a call that waits for a host function -------------------------------------------------------------------- */
+
+static _Atomic int opened, stood_too_long;
+
+static void CUDA_CB stand(void *arg)
+{
+    const time_t end = time(NULL) + 10;
+    (void)arg;
+    while (!opened && time(NULL) < end)
+        nanosleep(&(struct timespec) { .tv_nsec = 1000000 }, NULL);
+    stood_too_long |= !opened;
+}
+
+#define TOO_MUCH ((size_t)1 << 44)
+
+static void *allocate_too_much(void *context)
+{
+    CUdeviceptr p;
+    CUresult r = cuCtxSetCurrent(context);
+    return (void *)(uintptr_t)(r ? r : cuMemAlloc(&p, TOO_MUCH));
+}
+
+static void *allocate_too_much_in_graph(void *context)
+{
+    CUgraph g;
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS a = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                    .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } },
+                                     .bytesize = TOO_MUCH };
+    CUresult r = cuCtxSetCurrent(context);
+    r = r ? r : cuGraphCreate(&g, 0);
+    r = r ? r : cuGraphAddMemAllocNode(&n, g, NULL, 0, &a);
+    return (void *)(uintptr_t)r;
+}
+
+#define TIMES 500u
+
+/* Everything that takes a lock which an allocation may hold. Not cuMemFree, which waits for all streams. */
+static void do_others(CUdeviceptr *mine)
+{
+    CUgraph g;
+    CUgraphNode n;
+    CUdeviceptr p;
+    OK(cuMemAlloc(mine, 4096));
+    OK(cuMemAllocAsync(&p, 4096, CU_STREAM_PER_THREAD));
+    OK(cuMemFreeAsync(p, CU_STREAM_PER_THREAD));
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddEmptyNode(&n, g, NULL, 0));
+    OK(cuGraphDestroy(g));
+}
+
+/* An allocation that finds no room waits for what other streams are about to free. The program's other threads go on
+ * meanwhile: the host function that keeps the stream from it may be waiting for them. */
+static void beside(void *(*wait)(void *context))
+{
+    CUstream s;
+    CUcontext c;
+    CUdeviceptr p, mine[TIMES];
+    pthread_t thread;
+    void *result;
+    if (!tap_ours())
+        tap_skip("whether the driver waits there is not defined");
+    opened = stood_too_long = 0;
+    OK(cuCtxGetCurrent(&c));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuLaunchHostFunc(s, stand, NULL));
+    OK(cuMemFreeAsync(p, s));
+    TRUE(pthread_create(&thread, NULL, wait, c) == 0);
+    for (unsigned i = 0; i < TIMES; i++) /* by then the other one waits */
+        do_others(&mine[i]);
+    opened = 1;
+    TRUE(pthread_join(thread, &result) == 0);
+    EQ((uintptr_t)result, CUDA_ERROR_OUT_OF_MEMORY);
+    EQ(stood_too_long, 0);
+    for (unsigned i = 0; i < TIMES; i++)
+        OK(cuMemFree(mine[i]));
+    OK(cuStreamDestroy(s));
+}
+
+static void beside_an_allocation(void)
+{
+    beside(allocate_too_much);
+}
+
+static void beside_an_allocation_in_a_graph(void)
+{
+    beside(allocate_too_much_in_graph);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(in_order), TEST(callbacks), TEST(not_permitted), TEST(between_device_work), TEST(of_two_streams),
+        TEST(in_order),
+        TEST(callbacks),
+        TEST(not_permitted),
+        TEST(between_device_work),
+        TEST(of_two_streams),
+        TEST(beside_an_allocation),
+        TEST(beside_an_allocation_in_a_graph),
     };
     return tap_main(tests, COUNT(tests));
 }

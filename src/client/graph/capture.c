@@ -451,7 +451,7 @@ int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg)
     return r ? r : add(st, &p);
 }
 
-int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
+static int add_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
 {
     struct rt_params p;
     CUDA_MEM_ALLOC_NODE_PARAMS m = { .poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -467,6 +467,14 @@ int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
         r = rt_capture_add_locked(st, &p);
     }
     rt_graph_unlock();
+    return r;
+}
+
+int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)
+{
+    int r = add_alloc(st, size, out);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = add_alloc(st, size, out);
     return r;
 }
 

@@ -51,8 +51,6 @@ int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, stru
         return CUDA_ERROR_OUT_OF_MEMORY;
     (void)rt_memory_reap(false);
     int r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, device, &m->address);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, device, &m->address);
     if (r) {
         free(m);
         return r;

@@ -15,7 +15,8 @@ struct rt_graph_memory;
 /* How many there are. Without the lock. */
 extern _Atomic unsigned rt_graph_memories;
 
-/* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult. */
+/* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult; where there is no room the
+ * call that needs it lets go of the lock, makes some (rt_memory_reap()) and tries again. */
 int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out);
 /* Memory that a node of these dependencies can have again, because nodes before it have freed what they allocated; no
  * reference. NULL: there is none. */

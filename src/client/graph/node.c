@@ -6,6 +6,7 @@
 
 #include "client/gen/api.h"
 #include "client/graph/graph.h"
+#include "client/memory/memory.h"
 
 /* Graph lock. Takes over `p`. */
 static int add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
@@ -344,21 +345,28 @@ CUresult rt_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                                   size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+static int add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                     size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
     struct rt_params p;
-    int r = enter(phGraphNode ? nodeParams : NULL);
-    if (r)
-        return r;
     rt_graph_lock();
-    r = rt_params_alloc(&p, nodeParams, rt_graph_find(hGraph), dependencies, numDependencies);
+    int r = rt_params_alloc(&p, nodeParams, rt_graph_find(hGraph), dependencies, numDependencies);
     if (r == CUDA_SUCCESS) {
         CUdeviceptr address = p.memory.described.dptr;
         r = add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
         nodeParams->dptr = r ? 0 : address;
     }
     rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                   size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+    int r = enter(phGraphNode ? nodeParams : NULL);
+    r = r ? r : add_alloc(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = add_alloc(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
     return r;
 }
 
@@ -458,14 +466,11 @@ static void move_child(CUgraphNode node, CUgraph graph)
     g->parent = n;
 }
 
-CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
-                              CUgraphNodeParams *nodeParams)
+static int add_any(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                   const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
     struct rt_params p;
-    int r = enter(phGraphNode ? nodeParams : NULL);
-    if (r)
-        return r;
+    int r = CUDA_SUCCESS;
     bool child = nodeParams->type == CU_GRAPH_NODE_TYPE_GRAPH;
     rt_graph_lock();
     if (child)
@@ -478,6 +483,17 @@ CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CU
     if (r == CUDA_SUCCESS && child && nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         move_child(*phGraphNode, nodeParams->graph.graph);
     rt_graph_unlock();
+    return r;
+}
+
+CUresult rt_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                              const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                              CUgraphNodeParams *nodeParams)
+{
+    int r = enter(phGraphNode ? nodeParams : NULL);
+    r = r ? r : add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
+        r = add_any(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
     return r;
 }
 

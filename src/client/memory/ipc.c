@@ -146,14 +146,17 @@ CUresult rt_cuIpcCloseMemHandle(CUdeviceptr dptr)
     int r = rt_enter_any();
     if (r)
         return r;
+    if (rt_memory_find(dptr, &range) && range.kind == RT_MEMORY_IMPORTED)
+        r = rt_reach_wait(rt_reach_of(&range));
+    if (r)
+        return r;
     pthread_mutex_lock(&lock);
     struct opened *o = find(dptr);
     if (!o) {
         r = CUDA_ERROR_INVALID_VALUE;
     } else if (--o->count == 0) {
         (void)rt_memory_remove(dptr, 1u << RT_MEMORY_IMPORTED, &range);
-        r = rt_reach_wait(rt_reach_of(&range));
-        r = r ? r : forget(dptr);
+        r = forget(dptr);
     }
     pthread_mutex_unlock(&lock);
     return r;

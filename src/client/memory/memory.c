@@ -27,47 +27,70 @@ struct delayed_free {
 };
 
 static pthread_mutex_t delayed_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct delayed_free *delayed; /* delayed_lock */
+static struct delayed_free *delayed; /* delayed_lock, as the next */
+static unsigned delayed_count;
 
 static void give_back(uint64_t address, struct rt_pool_view *view)
 {
     (void)(view ? rt_pool_view_close(view) : rt_request_free(rt_session, address));
 }
 
-bool rt_memory_reap(bool all)
+/* Takes out those that are due; with `any` the first one, due or not. */
+static struct delayed_free *take_delayed(bool any)
 {
-    struct rt_session *s = rt_session;
-    bool any = false;
+    struct delayed_free *taken = NULL;
     pthread_mutex_lock(&delayed_lock);
-    for (struct delayed_free **at = &delayed; *at;) {
+    for (struct delayed_free **at = &delayed; *at && !(any && taken);) {
         struct delayed_free *d = *at;
-        if (all)
-            (void)rt_session_wait(s, d->number, d->seq, NULL);
-        if (!all && !rt_lane_done(s, d->number, d->seq)) {
+        if (!any && !rt_lane_done(rt_session, d->number, d->seq)) {
             at = &d->next;
             continue;
         }
         *at = d->next;
-        give_back(d->address, d->view);
-        free(d);
-        any = true;
+        delayed_count--;
+        d->next = taken;
+        taken = d;
     }
     pthread_mutex_unlock(&delayed_lock);
-    return (all && rt_pools_trim(true)) || any;
+    return taken;
+}
+
+static bool end_delayed(struct delayed_free *list)
+{
+    bool any = list != NULL;
+    while (list) {
+        struct delayed_free *d = list;
+        list = d->next;
+        (void)rt_session_wait(rt_session, d->number, d->seq, NULL);
+        give_back(d->address, d->view);
+        free(d);
+    }
+    return any;
+}
+
+bool rt_memory_reap(bool all)
+{
+    bool any = end_delayed(take_delayed(false));
+    if (!all)
+        return any;
+    pthread_mutex_lock(&delayed_lock);
+    unsigned count = delayed_count; /* not those that others free meanwhile */
+    pthread_mutex_unlock(&delayed_lock);
+    while (count-- && end_delayed(take_delayed(true)))
+        any = true;
+    return rt_pools_trim(true) || any;
 }
 
 void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq)
 {
     struct delayed_free *d = malloc(sizeof(*d));
-    if (!d) { /* then at once */
-        (void)rt_session_wait(rt_session, number, seq, NULL);
-        give_back(address, view);
+    if (!d) /* then it stays until the program ends: the caller may hold locks, and cannot wait */
         return;
-    }
     *d = (struct delayed_free) { .address = address, .view = view, .number = number, .seq = seq };
     pthread_mutex_lock(&delayed_lock);
     d->next = delayed;
     delayed = d;
+    delayed_count++;
     pthread_mutex_unlock(&delayed_lock);
     (void)rt_memory_reap(false);
 }

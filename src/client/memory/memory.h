@@ -93,8 +93,8 @@ bool rt_memory_is_imported_block(uint64_t address);
 /* Gives an allocation of the server's back, or closes a view, when lane `number` has completed `seq`. */
 struct rt_pool_view;
 void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t number, uint64_t seq);
-/* Gives back what is due by now; with `all`, waits for what is not, and takes from the pools what they hold unused. True
- * if that was anything. */
+/* Gives back what is due by now; with `all`, waits for what is not, so no lock may be held, and takes from the pools what
+ * they hold unused. True if that was anything. */
 bool rt_memory_reap(bool all);
 
 /* Undoes a registration that is no longer in the map: gives the program private pages with the same contents. */
