@@ -19,7 +19,7 @@ static LLVMValueRef does_not_wrap(struct jit_gen *g, const struct ir_instr_info 
     if (size > 4 || stride > INT32_MAX || stride < INT32_MIN)
         return NULL;
     LLVMValueRef first = jit_resize(g, jit_get(g, reg), g->i64, sign);
-    LLVMValueRef span = LLVMConstInt(g->i64, (uint64_t)(stride * (JIT_LANES - 1)), 1);
+    LLVMValueRef span = LLVMConstInt(g->i64, (uint64_t)(stride * (g->lanes - 1)), 1);
     LLVMValueRef last = LLVMBuildAdd(g->b, first, span, "");
     LLVMValueRef again = LLVMBuildTrunc(g->b, last, jit_int(g, size), "");
     again = sign ? LLVMBuildSExt(g->b, again, g->i64, "") : LLVMBuildZExt(g->b, again, g->i64, "");

@@ -89,6 +89,7 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
         options->frame_bytes && options->frame_bytes < SOFT_FRAME_MAX ? options->frame_bytes : SOFT_FRAME_MAX;
     choose_block_size(g.fn, options, g.ntid);
     memcpy(a.ntid, g.ntid, sizeof(a.ntid));
+    a.lanes = g.lanes = jit_choose_lanes(g.fn, g.ntid);
     int r = ir_analyse(m, fn, &a, &analysis);
     times->analyse = gm_now_ns() - begin;
     if (r < 0) {

@@ -51,35 +51,35 @@ static bool source_lane(uint8_t mode, uint32_t lane, uint32_t b, uint32_t c, uin
 
 static void emit_constant_shuffle(struct jit_gen *g, LLVMValueRef v, uint32_t b, uint32_t c)
 {
-    int order[JIT_LANES];
-    LLVMValueRef in_range[JIT_LANES];
-    for (uint32_t lane = 0; lane < JIT_LANES; lane++) {
+    int order[JIT_LANES_MAX];
+    LLVMValueRef in_range[JIT_LANES_MAX];
+    for (uint32_t lane = 0; lane < g->lanes; lane++) {
         uint32_t from;
         bool ok = source_lane(g->i->mode, lane, b, c, &from);
         order[lane] = (int)(from & 31);
         in_range[lane] = LLVMConstInt(g->i1, ok, 0);
     }
-    LLVMValueRef r = jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, JIT_LANES);
+    LLVMValueRef r = jit_shuffle(g, v, LLVMGetPoison(LLVMTypeOf(v)), order, g->lanes);
     LLVMValueRef here = jit_lanes(g, jit_active(g));
-    here = jit_shuffle(g, here, LLVMGetPoison(LLVMTypeOf(here)), order, JIT_LANES);
+    here = jit_shuffle(g, here, LLVMGetPoison(LLVMTypeOf(here)), order, g->lanes);
     jit_set(g, 0, jit_select(g, here, r, v));
-    jit_set(g, 4, LLVMConstVector(in_range, JIT_LANES));
+    jit_set(g, 4, LLVMConstVector(in_range, g->lanes));
 }
 
 /* v[index] of each lane; index is 0 .. 31. */
 static LLVMValueRef permute(struct jit_gen *g, LLVMValueRef v, LLVMValueRef index)
 {
     if (!g->target->avx512) {
-        LLVMValueRef memory = jit_alloca(g, jit_vec(g->i32), "");
+        LLVMValueRef memory = jit_alloca(g, jit_vec(g, g->i32), "");
         LLVMBuildStore(g->b, v, memory);
-        LLVMValueRef at = LLVMBuildSExt(g->b, index, jit_vec(g->i64), "");
-        LLVMTypeRef types[] = { jit_vec(g->i32), jit_vec(g->ptr) };
+        LLVMValueRef at = LLVMBuildSExt(g->b, index, jit_vec(g, g->i64), "");
+        LLVMTypeRef types[] = { jit_vec(g, g->i32), jit_vec(g, g->ptr) };
         LLVMValueRef args[] = { LLVMBuildGEP2(g->b, g->i32, memory, &at, 1, ""), LLVMConstInt(g->i32, 4, 0),
-                                LLVMConstAllOnes(jit_vec(g->i1)), LLVMConstNull(jit_vec(g->i32)) };
+                                LLVMConstAllOnes(jit_vec(g, g->i1)), LLVMConstNull(jit_vec(g, g->i32)) };
         return jit_intrinsic(g, "llvm.masked.gather", types, 2, args, 4);
     }
     LLVMValueRef half[2], r[2];
-    int order[JIT_LANES];
+    int order[JIT_LANES_MAX];
     for (int h = 0; h < 2; h++) {
         for (int k = 0; k < 16; k++)
             order[k] = 16 * h + k;
@@ -90,9 +90,9 @@ static LLVMValueRef permute(struct jit_gen *g, LLVMValueRef v, LLVMValueRef inde
         LLVMValueRef args[] = { half[0], r[h], half[1] };
         r[h] = jit_intrinsic(g, "llvm.x86.avx512.vpermi2var.d.512", NULL, 0, args, 3);
     }
-    for (int k = 0; k < JIT_LANES; k++)
+    for (unsigned k = 0; k < g->lanes; k++)
         order[k] = k;
-    return jit_shuffle(g, r[0], r[1], order, JIT_LANES);
+    return jit_shuffle(g, r[0], r[1], order, g->lanes);
 }
 
 static void emit_shuffle(struct jit_gen *g)
@@ -131,7 +131,7 @@ static void emit_shuffle(struct jit_gen *g)
     }
     j = LLVMBuildAnd(g->b, jit_select(g, ok, j, lane), limit, "");
     LLVMValueRef running = LLVMBuildLShr(g->b, jit_splat(g, jit_active(g)), j, "");
-    running = LLVMBuildTrunc(g->b, running, jit_vec(g->i1), "");
+    running = LLVMBuildTrunc(g->b, running, jit_vec(g, g->i1), "");
     jit_set(g, 0, jit_select(g, running, permute(g, v, j), v));
     jit_set(g, 4, ok);
 }
@@ -174,19 +174,19 @@ static void emit_match(struct jit_gen *g)
 {
     enum ir_type t = ir_types[g->i->type].size == 8 ? IR_B64 : IR_B32;
     LLVMValueRef v = jit_src(g, &g->i->src[0], t, true), m = members(g, 1);
-    LLVMValueRef result = jit_alloca(g, jit_vec(g->i32), "");
+    LLVMValueRef result = jit_alloca(g, jit_vec(g, g->i32), "");
     struct jit_lane_loop l;
-    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g->i32)), result);
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, g->i32)), result);
     jit_lanes_begin(g, &l, m);
     LLVMValueRef same = equal(g, v, jit_splat(g, jit_pick(g, v, l.lane)));
     LLVMValueRef bits = LLVMBuildAnd(g->b, jit_bits(g, same), m, "");
-    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, bits, l.lane, ""), result);
     jit_lanes_end(g, &l);
-    all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     if (g->i->mode == IR_VOTE_ALL) {
         LLVMValueRef one = equal(g, all, jit_splat(g, m));
-        jit_set(g, 0, jit_select(g, one, jit_splat(g, m), LLVMConstNull(jit_vec(g->i32))));
+        jit_set(g, 0, jit_select(g, one, jit_splat(g, m), LLVMConstNull(jit_vec(g, g->i32))));
         jit_set(g, 4, one);
         return;
     }

@@ -114,7 +114,7 @@ static void lay_out_save_area(struct jit_gen *g)
                 if (!vec)
                     at += 8;
                 else
-                    at += g->fn->regs[reg].type == IR_PRED ? 8 : size * JIT_LANES;
+                    at += g->fn->regs[reg].type == IR_PRED ? 8 : size * g->lanes;
             }
         }
     }
@@ -146,7 +146,7 @@ static void emit_fault_scalar(struct jit_gen *g)
 /* The same with one address per lane. */
 static void emit_fault_vector(struct jit_gen *g)
 {
-    LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g->i64), g->i32, g->i64 };
+    LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g, g->i64), g->i32, g->i64 };
     g->fault_vector_type = LLVMFunctionType(g->i32, params, 5, 0);
     g->fault_vector = add_function(g, "fault_vector", g->fault_vector_type, false);
     set_attribute(g, g->fault_vector, "cold");
@@ -174,7 +174,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
         bool vec = jit_shape(g, reg) == IR_VARYING;
         LLVMValueRef v;
         if (!g->slot[reg])
-            g->slot[reg] = jit_alloca(g, vec ? jit_vec(t) : t, "");
+            g->slot[reg] = jit_alloca(g, vec ? jit_vec(g, t) : t, "");
         if (g->a->regs[reg].is_const) {
             struct ir_src s = { .kind = IR_SRC_IMM, .bits = g->a->regs[reg].value };
             v = jit_src(g, &s, type, vec);
@@ -183,7 +183,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
             if (type == IR_PRED)
                 v = LLVMBuildLoad2(g->b, vec ? g->i32 : g->i8, p, "");
             else
-                v = LLVMBuildLoad2(g->b, vec ? jit_vec(t) : t, p, "");
+                v = LLVMBuildLoad2(g->b, vec ? jit_vec(g, t) : t, p, "");
             if (type == IR_PRED)
                 v = vec ? jit_lanes(g, v) : LLVMBuildTrunc(g->b, v, g->i1, "");
             else
@@ -205,7 +205,7 @@ static void emit_thread_indices(struct jit_gen *g)
         g->tid[1] = g->tid[2] = LLVMConstInt(g->i32, 0, 0);
         return;
     }
-    if (known && g->ntid[0] % JIT_LANES == 0) {
+    if (known && g->ntid[0] % g->lanes == 0) {
         LLVMValueRef row = LLVMBuildUDiv(b, g->first, nx, "");
         g->tid[0] = LLVMBuildURem(b, g->first, nx, "");
         g->tid[1] = LLVMBuildURem(b, row, ny, "");
@@ -223,7 +223,7 @@ static void emit_thread_indices(struct jit_gen *g)
         plane = LLVMBuildUDiv(b, row, ny, "");
     } else {
         /* Thread numbers are small: half a thread more makes the rounded quotient of floats exact. */
-        LLVMTypeRef vf = jit_vec(g->f32), vi = jit_vec(g->i32);
+        LLVMTypeRef vf = jit_vec(g, g->f32), vi = jit_vec(g, g->i32);
         LLVMValueRef half = jit_real(g, LLVMGetUndef(vf), 0.5);
         LLVMValueRef x = LLVMBuildFAdd(b, LLVMBuildSIToFP(b, linear, vf, ""), half, "");
         row = LLVMBuildFPToSI(b, LLVMBuildFDiv(b, x, LLVMBuildSIToFP(b, nx, vf, ""), ""), vi, "");
@@ -292,11 +292,12 @@ struct wrapper {
 static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef first)
 {
     LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
-    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, JIT_LANES, 0), "");
+    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
     LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
     left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
     LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
-    return LLVMBuildSelect(g->b, full, LLVMConstAllOnes(g->i32), some, "");
+    LLVMValueRef all = LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
+    return LLVMBuildSelect(g->b, full, all, some, "");
 }
 
 static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef warp)
@@ -324,7 +325,7 @@ static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper 
     l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
     jit_position(g, body);
-    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, JIT_LANES, 0), "first");
+    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, g->lanes, 0), "first");
     return l;
 }
 
@@ -439,6 +440,12 @@ static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRe
     LLVMBuildRet(g->b, r);
 }
 
+static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)
+{
+    LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0), lanes = LLVMConstInt(g->i32, g->lanes, 0);
+    return LLVMBuildUDiv(g->prelude, LLVMBuildAdd(g->prelude, threads, round, ""), lanes, "");
+}
+
 static void emit_wrapper(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->ptr };
@@ -456,9 +463,9 @@ static void emit_wrapper(struct jit_gen *g)
     LLVMPositionBuilderBefore(g->prelude, jump);
     w.result = jit_alloca(g, g->i32, "result");
     w.threads = jit_field(g, offsetof(struct soft_block, threads), g->i32);
-    w.warps = jit_field(g, offsetof(struct soft_block, warps), g->i32);
+    w.warps = warps_of_block(g, w.threads);
     w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
-    w.stride = jit_field(g, offsetof(struct soft_block, save_stride), g->i64);
+    w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);
 
     jit_position(g, w.fault);
     LLVMValueRef r = LLVMBuildLoad2(g->b, g->i32, w.result, "");
@@ -478,7 +485,7 @@ static void emit_info(struct jit_gen *g)
     const struct soft_object_info info = {
         .magic = SOFT_JOB_MAGIC,
         .abi = SOFT_ABI_VERSION,
-        .save_bytes = g->save_bytes,
+        .save_bytes = g->save_bytes * (SOFT_WARP / g->lanes),
         .local_bytes = g->fn->local_bytes,
         .ntid = { g->options->ntid[0], g->options->ntid[1], g->options->ntid[2] },
     };

@@ -21,7 +21,7 @@
 #include "device/soft/ir/analysis.h"
 #include "device/soft/loader/job.h"
 
-#define JIT_LANES 32
+#define JIT_LANES_MAX 32
 
 /* Results of region functions: the next region, or one of these. */
 #define JIT_DONE           (-1)
@@ -36,6 +36,7 @@ struct jit_gen {
     const struct soft_job_options *options;
     const struct jit_target *target;
     uint32_t ntid[3];   /* block size the code is for; 0: any */
+    unsigned lanes;     /* of a warp as the code has it: 32, or 16 where no instruction can tell (jit_choose_lanes) */
     bool flushes;       /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets `frame_over` */
     bool frame_over;
@@ -96,6 +97,10 @@ enum jit_cached {
     JIT_CACHED_COUNT,
 };
 
+/* --- width.c --- */
+/* How many lanes a warp of the code has. */
+unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
+
 /* --- gen.c --- */
 /* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
 GM_MUST_CHECK int jit_generate(struct jit_gen *g);
@@ -114,7 +119,7 @@ void jit_emit_instr(struct jit_gen *g);
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);
 LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type); /* element type of values of that PTX type */
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
-LLVMTypeRef jit_vec(LLVMTypeRef element);
+LLVMTypeRef jit_vec(const struct jit_gen *g, LLVMTypeRef element);
 bool jit_is_vec(LLVMValueRef v);
 LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element); /* element, or the vector of it if `shape` is one */
 LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar);
@@ -139,8 +144,9 @@ LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
 /* Writes the current instruction's destination: `which` 0 .. 3, or 4 for dst_pred; guard, blend and shape are seen to.
  * A signed result is sign-extended into a wider register. */
 void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
-LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes); /* <32 x i1> to i32 */
-LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits); /* i32 to <32 x i1> */
+LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes);   /* a bit for each lane to i32 */
+LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
+LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits);   /* i32 to a bit for each lane */
 /* Lanes that run the current instruction: block mask and guard. */
 LLVMValueRef jit_active(struct jit_gen *g);
 /* Calls an intrinsic overloaded on `types`. */

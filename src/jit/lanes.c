@@ -192,9 +192,9 @@ static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRe
 static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
 {
     LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"), join = jit_new_block(g, "");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, active, c32(g, 0xffffffff), ""), all, some);
+    LLVMBuildCondBr(g->b, jit_is_full(g, active), all, some);
     jit_position(g, all);
-    for (unsigned k = 0; k < JIT_LANES; k++)
+    for (unsigned k = 0; k < g->lanes; k++)
         operate_lane(g, x, c32(g, k));
     LLVMBuildBr(g->b, join);
     jit_position(g, some);
@@ -228,7 +228,7 @@ void jit_emit_atomic(struct jit_gen *g)
     else
         operate_lanes(g, &x, active);
     if (result)
-        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(x.type), x.old.memory, ""));
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, x.type), x.old.memory, ""));
 }
 
 static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
@@ -256,16 +256,16 @@ static void emit_printf(struct jit_gen *g)
     LLVMTypeRef type = LLVMFunctionType(g->i32, params, 4, 0);
     LLVMValueRef format = jit_src(g, &g->i->src[0], IR_U64, true),
                  arguments = jit_src(g, &g->i->src[1], IR_U64, true);
-    LLVMValueRef result = jit_alloca(g, jit_vec(g->i32), "");
+    LLVMValueRef result = jit_alloca(g, jit_vec(g, g->i32), "");
     LLVMBasicBlockRef fault = jit_new_block(g, "fault");
-    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g->i32)), result);
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, g->i32)), result);
     struct jit_lane_loop l;
     jit_lanes_begin(g, &l, jit_active(g));
     LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, format, l.lane),
                             jit_pick(g, arguments, l.lane) };
     LLVMValueRef r =
         LLVMBuildCall2(g->b, type, helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
-    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g->i32), result, "");
+    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
     jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
     jit_lanes_end(g, &l);
@@ -274,7 +274,7 @@ static void emit_printf(struct jit_gen *g)
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_ADDRESS), 1));
     jit_position(g, next);
     if (g->i->dst_count)
-        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g->i32), result, ""));
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, ""));
 }
 
 static LLVMValueRef first_active(struct jit_gen *g)

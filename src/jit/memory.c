@@ -42,7 +42,7 @@ struct access {
 static LLVMValueRef masked_call(struct jit_gen *g, const char *name, LLVMTypeRef t, bool vector_of_pointers,
                                 LLVMValueRef *args)
 {
-    LLVMTypeRef types[] = { t, vector_of_pointers ? jit_vec(g->ptr) : g->ptr };
+    LLVMTypeRef types[] = { t, vector_of_pointers ? jit_vec(g, g->ptr) : g->ptr };
     return jit_intrinsic(g, name, types, 2, args, 4);
 }
 
@@ -51,7 +51,7 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
 {
     LLVMValueRef p = jit_host_vector(g, jit_address(g, true), x->active, x->size);
     LLVMValueRef lanes = jit_lanes(g, x->active);
-    LLVMTypeRef t = jit_vec(x->element);
+    LLVMTypeRef t = jit_vec(g, x->element);
     for (unsigned k = 0; k < x->count; k++) {
         LLVMValueRef at = k ? jit_byte_pointer(g, p, c64(g, k * x->esize)) : p;
         LLVMValueRef align = c32(g, x->esize);
@@ -68,8 +68,8 @@ static void emit_vector_form(struct jit_gen *g, struct access *x)
 /* Element k of lane i is number i * count + k of memory. */
 static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueRef p, bool full)
 {
-    LLVMTypeRef t = jit_vec(x->element), wide = LLVMVectorType(x->element, JIT_LANES * x->count);
-    int order[JIT_LANES * IR_MAX_DST];
+    LLVMTypeRef t = jit_vec(g, x->element), wide = LLVMVectorType(x->element, g->lanes * x->count);
+    int order[JIT_LANES_MAX * IR_MAX_DST];
     if (x->count == 1 && !full) {
         LLVMValueRef lanes = jit_lanes(g, x->active), align = c32(g, x->esize);
         if (x->store) {
@@ -87,20 +87,20 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
         for (unsigned k = 1; k < x->count; k *= 2) {
             LLVMValueRef other = k == 1 ? x->value[1] : NULL;
             if (k == 1) {
-                for (int n = 0; n < 2 * JIT_LANES; n++)
+                for (unsigned n = 0; n < 2 * g->lanes; n++)
                     order[n] = n;
-                v = jit_shuffle(g, v, other, order, 2 * JIT_LANES);
+                v = jit_shuffle(g, v, other, order, 2 * g->lanes);
             } else {
-                other = jit_shuffle(g, x->value[2], x->value[3], order, 2 * JIT_LANES);
-                for (int n = 0; n < 4 * JIT_LANES; n++)
+                other = jit_shuffle(g, x->value[2], x->value[3], order, 2 * g->lanes);
+                for (unsigned n = 0; n < 4 * g->lanes; n++)
                     order[n] = n;
-                v = jit_shuffle(g, v, other, order, 4 * JIT_LANES);
+                v = jit_shuffle(g, v, other, order, 4 * g->lanes);
             }
         }
         if (x->count > 1) {
-            for (unsigned n = 0; n < JIT_LANES * x->count; n++)
-                order[n] = (int)(n % x->count * JIT_LANES + n / x->count);
-            v = jit_shuffle(g, v, LLVMGetPoison(wide), order, JIT_LANES * x->count);
+            for (unsigned n = 0; n < g->lanes * x->count; n++)
+                order[n] = (int)(n % x->count * g->lanes + n / x->count);
+            v = jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes * x->count);
         }
         LLVMSetAlignment(LLVMBuildStore(g->b, v, p), x->esize);
         return;
@@ -108,9 +108,9 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
     LLVMValueRef v = LLVMBuildLoad2(g->b, wide, p, "");
     LLVMSetAlignment(v, x->esize);
     for (unsigned k = 0; k < x->count; k++) {
-        for (unsigned n = 0; n < JIT_LANES; n++)
+        for (unsigned n = 0; n < g->lanes; n++)
             order[n] = (int)(n * x->count + k);
-        LLVMBuildStore(g->b, x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, JIT_LANES),
+        LLVMBuildStore(g->b, x->count == 1 ? v : jit_shuffle(g, v, LLVMGetPoison(wide), order, g->lanes),
                        x->value[k]);
     }
 }
@@ -119,7 +119,7 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
 static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address,
                                        uint64_t stride)
 {
-    LLVMValueRef span = c64(g, stride * (JIT_LANES - 1)), from = address, bad;
+    LLVMValueRef span = c64(g, stride * (g->lanes - 1)), from = address, bad;
     if (g->i->space == IR_SPACE_SHARED) {
         LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
         from = jit_low32(g, address);
@@ -143,7 +143,7 @@ static LLVMValueRef is_regular(struct jit_gen *g, LLVMValueRef address, int64_t 
         return known;
     LLVMValueRef want = LLVMBuildAdd(g->b, jit_splat(g, *base), jit_ramp(g, g->i64, stride), "");
     LLVMValueRef same = jit_bits(g, LLVMBuildICmp(g->b, LLVMIntEQ, address, want, ""));
-    return LLVMBuildICmp(g->b, LLVMIntEQ, same, LLVMConstAllOnes(g->i32), "");
+    return jit_is_full(g, same);
 }
 
 /* Contiguous where it is so at run time, else lane by lane. */
@@ -160,7 +160,7 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     LLVMValueRef placed = contiguous_is_good(g, x, address, x->size);
     good = good ? LLVMBuildAnd(g->b, good, placed, "") : placed;
     if (full) {
-        LLVMValueRef all = LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), "");
+        LLVMValueRef all = jit_is_full(g, x->active);
         good = LLVMBuildAnd(g->b, good, all, "");
     }
     LLVMBuildCondBr(g->b, good, fast, slow);
@@ -191,7 +191,7 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
         return;
     }
     LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), ""), fast, slow);
+    LLVMBuildCondBr(g->b, jit_is_full(g, x->active), fast, slow);
     jit_position(g, fast);
     emit_contiguous_form(g, x, p, true);
     LLVMBuildBr(g->b, join);
@@ -222,24 +222,24 @@ static bool is_structure(const struct jit_gen *g, const struct access *x)
 /* `offset`: of the access in its structure. */
 static void emit_whole_structures(struct jit_gen *g, struct access *x, LLVMValueRef p, unsigned n, unsigned offset)
 {
-    LLVMTypeRef wide = LLVMVectorType(x->element, JIT_LANES * n);
+    LLVMTypeRef wide = LLVMVectorType(x->element, g->lanes * n);
     LLVMValueRef all = LLVMBuildLoad2(g->b, wide, p, "");
     unsigned from = offset / x->esize;
-    int order[JIT_LANES * 8];
+    int order[JIT_LANES_MAX * 8];
     LLVMSetAlignment(all, x->esize);
     for (unsigned k = 0; k < x->count; k++) {
         if (!x->store) {
-            for (unsigned l = 0; l < JIT_LANES; l++)
+            for (unsigned l = 0; l < g->lanes; l++)
                 order[l] = (int)(l * n + from + k);
-            LLVMBuildStore(g->b, jit_shuffle(g, all, LLVMGetPoison(wide), order, JIT_LANES), x->value[k]);
+            LLVMBuildStore(g->b, jit_shuffle(g, all, LLVMGetPoison(wide), order, g->lanes), x->value[k]);
             continue;
         }
-        for (unsigned j = 0; j < JIT_LANES * n; j++)
-            order[j] = j < JIT_LANES ? (int)j : -1;
-        LLVMValueRef v = jit_shuffle(g, x->value[k], LLVMGetPoison(jit_vec(x->element)), order, JIT_LANES * n);
-        for (unsigned j = 0; j < JIT_LANES * n; j++)
-            order[j] = (int)(j % n == from + k ? JIT_LANES * n + j / n : j);
-        all = jit_shuffle(g, all, v, order, JIT_LANES * n);
+        for (unsigned j = 0; j < g->lanes * n; j++)
+            order[j] = j < g->lanes ? (int)j : -1;
+        LLVMValueRef v = jit_shuffle(g, x->value[k], LLVMGetPoison(jit_vec(g, x->element)), order, g->lanes * n);
+        for (unsigned j = 0; j < g->lanes * n; j++)
+            order[j] = (int)(j % n == from + k ? g->lanes * n + j / n : j);
+        all = jit_shuffle(g, all, v, order, g->lanes * n);
     }
     if (x->store)
         LLVMSetAlignment(LLVMBuildStore(g->b, all, p), x->esize);
@@ -250,7 +250,7 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     uint64_t stride = (uint64_t)info->address_stride, offset = (uint64_t)g->i->address.displacement & (stride - 1);
     LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
-    LLVMValueRef good = LLVMBuildICmp(g->b, LLVMIntEQ, x->active, LLVMConstAllOnes(g->i32), ""), address;
+    LLVMValueRef good = jit_is_full(g, x->active), address;
     if (info->address_may_wrap)
         good = LLVMBuildAnd(g->b, good, is_regular(g, jit_address(g, true), (int64_t)stride, &address), "");
     else
@@ -308,7 +308,7 @@ static void emit_ordered_form(struct jit_gen *g, struct access *x)
         if (x->store) {
             access = LLVMBuildStore(g->b, jit_pick(g, x->value[k], l.lane), q);
         } else {
-            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(x->element), x->value[k], "");
+            LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, x->element), x->value[k], "");
             access = LLVMBuildLoad2(g->b, x->element, q, "");
             LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, access, l.lane, ""), x->value[k]);
         }
@@ -419,12 +419,12 @@ void jit_emit_load(struct jit_gen *g)
         jit_position(g, slow);
     }
     for (unsigned k = 0; k < x.count; k++) {
-        x.value[k] = jit_alloca(g, jit_vec(x.element), "");
-        LLVMBuildStore(g->b, LLVMConstNull(jit_vec(x.element)), x.value[k]);
+        x.value[k] = jit_alloca(g, jit_vec(g, x.element), "");
+        LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, x.element)), x.value[k]);
     }
     emit_forms(g, &x);
     for (unsigned k = 0; k < x.count; k++)
-        jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(x.element), x.value[k], ""));
+        jit_set(g, k, LLVMBuildLoad2(g->b, jit_vec(g, x.element), x.value[k], ""));
     if (generic) {
         LLVMBuildBr(g->b, join);
         jit_position(g, join);

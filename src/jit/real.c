@@ -61,9 +61,9 @@ static bool is_neutral(LLVMValueRef v)
 LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count, unsigned chunk,
                         LLVMValueRef *args, unsigned arg_count, LLVMValueRef *more, unsigned more_count)
 {
-    LLVMValueRef parts[JIT_LANES], call[8];
-    int order[JIT_LANES];
-    unsigned n = JIT_LANES / chunk;
+    LLVMValueRef parts[JIT_LANES_MAX], call[8];
+    int order[JIT_LANES_MAX];
+    unsigned n = g->lanes / chunk;
     for (unsigned c = 0; c < n; c++) {
         for (unsigned k = 0; k < chunk; k++)
             order[k] = (int)(c * chunk + k);

@@ -140,17 +140,17 @@ static bool writes(const struct ir_instr *i)
 /* Generic addresses: all four spaces are tried on all lanes, and each lane takes its own. */
 static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
 {
-    LLVMTypeRef pointers = jit_vec(g->ptr);
-    LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+    LLVMTypeRef pointers = jit_vec(g, g->ptr);
+    LLVMValueRef low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
     LLVMValueRef space = LLVMBuildLShr(g->b, address, jit_const(g, address, SOFT_SPACE_SHIFT), "");
     LLVMValueRef is[4];
     for (unsigned k = 1; k < 4; k++)
         is[k] = LLVMBuildICmp(g->b, LLVMIntEQ, space, jit_const(g, space, k), "");
     LLVMValueRef bad = jit_outside_window(g, address, size);
-    LLVMValueRef bad_shared = size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g->i1));
+    LLVMValueRef bad_shared = size > 1 ? misaligned(g, low, size) : LLVMConstNull(jit_vec(g, g->i1));
     LLVMValueRef bad_local = outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size);
     LLVMValueRef bad_param =
-        writes(g->i) ? LLVMConstAllOnes(jit_vec(g->i1)) : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
+        writes(g->i) ? LLVMConstAllOnes(jit_vec(g, g->i1)) : outside_limit(g, low, c64(g, g->fn->param_bytes), size);
     bad = jit_select(g, is[SOFT_SPACE_SHARED], bad_shared, bad);
     bad = jit_select(g, is[SOFT_SPACE_LOCAL], bad_local, bad);
     bad = jit_select(g, is[SOFT_SPACE_PARAM], bad_param, bad);
@@ -168,18 +168,18 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
     case IR_SPACE_GLOBAL:
     case IR_SPACE_CONST:
         check_lanes(g, jit_outside_window(g, address, size), active, address, size);
-        return LLVMBuildIntToPtr(g->b, address, jit_vec(g->ptr), "");
+        return LLVMBuildIntToPtr(g->b, address, jit_vec(g, g->ptr), "");
     case IR_SPACE_SHARED:
         if (size > 1)
             check_lanes(g, misaligned(g, address, size), active, address, size);
         return jit_shared_pointer(g, jit_low32(g, address), size);
     case IR_SPACE_LOCAL:
-        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
         check_lanes(g, outside_limit(g, low, jit_cached(g, JIT_LOCAL_STRIDE), size), active,
                     LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_LOCAL_BASE), ""), size);
         return local_pointer(g, low);
     case IR_SPACE_PARAM:
-        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g->i64), "");
+        low = LLVMBuildZExt(g->b, jit_low32(g, address), jit_vec(g, g->i64), "");
         check_lanes(g, outside_limit(g, low, c64(g, g->fn->param_bytes), size), active,
                     LLVMBuildOr(g->b, low, jit_const(g, low, SOFT_PARAM_BASE), ""), size);
         return jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low);

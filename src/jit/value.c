@@ -45,9 +45,9 @@ LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type)
     }
 }
 
-LLVMTypeRef jit_vec(LLVMTypeRef element)
+LLVMTypeRef jit_vec(const struct jit_gen *g, LLVMTypeRef element)
 {
-    return LLVMVectorType(element, JIT_LANES);
+    return LLVMVectorType(element, g->lanes);
 }
 
 bool jit_is_vec(LLVMValueRef v)
@@ -68,15 +68,15 @@ LLVMTypeRef jit_like(LLVMValueRef shape, LLVMTypeRef element)
 
 LLVMValueRef jit_splat(struct jit_gen *g, LLVMValueRef scalar)
 {
-    LLVMTypeRef t = jit_vec(LLVMTypeOf(scalar));
+    LLVMTypeRef t = jit_vec(g, LLVMTypeOf(scalar));
     if (LLVMIsConstant(scalar)) {
-        LLVMValueRef all[JIT_LANES];
-        for (int i = 0; i < JIT_LANES; i++)
+        LLVMValueRef all[JIT_LANES_MAX];
+        for (unsigned i = 0; i < g->lanes; i++)
             all[i] = scalar;
-        return LLVMConstVector(all, JIT_LANES);
+        return LLVMConstVector(all, g->lanes);
     }
     LLVMValueRef v = LLVMBuildInsertElement(g->b, LLVMGetPoison(t), scalar, LLVMConstInt(g->i64, 0, 0), "");
-    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(jit_vec(g->i32)), "");
+    return LLVMBuildShuffleVector(g->b, v, LLVMGetPoison(t), LLVMConstNull(jit_vec(g, g->i32)), "");
 }
 
 LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v)
@@ -86,10 +86,10 @@ LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v)
 
 LLVMValueRef jit_ramp(struct jit_gen *g, LLVMTypeRef element, int64_t stride)
 {
-    LLVMValueRef all[JIT_LANES];
-    for (int i = 0; i < JIT_LANES; i++)
+    LLVMValueRef all[JIT_LANES_MAX];
+    for (unsigned i = 0; i < g->lanes; i++)
         all[i] = LLVMConstInt(element, (uint64_t)stride * (uint64_t)i, 0);
-    return LLVMConstVector(all, JIT_LANES);
+    return LLVMConstVector(all, g->lanes);
 }
 
 static LLVMValueRef spread(LLVMValueRef like, LLVMValueRef scalar)
@@ -188,7 +188,7 @@ static LLVMTypeRef kept_type(const struct jit_gen *g, uint32_t reg)
 {
     enum ir_type type = (enum ir_type)g->fn->regs[reg].type;
     LLVMTypeRef t = type == IR_F16 ? g->i16 : jit_type(g, type);
-    return jit_shape(g, reg) == IR_VARYING ? jit_vec(t) : t;
+    return jit_shape(g, reg) == IR_VARYING ? jit_vec(g, t) : t;
 }
 
 static LLVMValueRef slot_of(struct jit_gen *g, uint32_t reg)
@@ -316,8 +316,8 @@ static LLVMValueRef symbol_address(struct jit_gen *g, uint32_t symbol)
 
 static LLVMValueRef lane_masks(struct jit_gen *g, uint32_t sreg)
 {
-    LLVMValueRef all[JIT_LANES];
-    for (unsigned i = 0; i < JIT_LANES; i++) {
+    LLVMValueRef all[JIT_LANES_MAX];
+    for (unsigned i = 0; i < g->lanes; i++) {
         uint32_t eq = 1u << i, lt = eq - 1;
         uint32_t v = sreg == IR_SREG_LANEMASK_EQ   ? eq
                      : sreg == IR_SREG_LANEMASK_LT ? lt
@@ -326,7 +326,7 @@ static LLVMValueRef lane_masks(struct jit_gen *g, uint32_t sreg)
                                                    : ~(lt | eq);
         all[i] = LLVMConstInt(g->i32, v, 0);
     }
-    return LLVMConstVector(all, JIT_LANES);
+    return LLVMConstVector(all, g->lanes);
 }
 
 /* A value of struct soft_block for a special register, read where it stands first. */
@@ -471,12 +471,24 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
 
 LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
 {
-    return LLVMBuildBitCast(g->b, lanes, g->i32, "");
+    LLVMValueRef bits = LLVMBuildBitCast(g->b, lanes, LLVMIntTypeInContext(g->context, g->lanes), "");
+    return LLVMBuildZExt(g->b, bits, g->i32, "");
+}
+
+static uint64_t full_mask(const struct jit_gen *g)
+{
+    return (UINT64_C(1) << g->lanes) - 1;
+}
+
+LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits)
+{
+    return LLVMBuildICmp(g->b, LLVMIntEQ, bits, LLVMConstInt(g->i32, full_mask(g), 0), "");
 }
 
 LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits)
 {
-    return LLVMBuildBitCast(g->b, bits, jit_vec(g->i1), "");
+    bits = LLVMBuildTrunc(g->b, bits, LLVMIntTypeInContext(g->context, g->lanes), "");
+    return LLVMBuildBitCast(g->b, bits, jit_vec(g, g->i1), "");
 }
 
 LLVMValueRef jit_active(struct jit_gen *g)
@@ -518,7 +530,7 @@ LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVM
 
 LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, const int *lanes, unsigned count)
 {
-    LLVMValueRef index[JIT_LANES * 8];
+    LLVMValueRef index[JIT_LANES_MAX * 8];
     for (unsigned i = 0; i < count; i++)
         index[i] = lanes[i] < 0 ? LLVMGetPoison(g->i32) : LLVMConstInt(g->i32, (unsigned)lanes[i], 0);
     return LLVMBuildShuffleVector(g->b, a, c, LLVMConstVector(index, count), "");

@@ -431,3 +431,20 @@ Test(ir_analysis, definitions_alike_need_no_blend)
     cr_expect(shape(&s, "%r5") == IR_VARYING);
     done(&s);
 }
+
+/* A warp of 16 lanes is one row of a block that is 16 wide. */
+Test(ir_analysis, lanes_of_a_row)
+{
+    const char *body = "  mov.u32 %r1, %tid.x;\n"
+                       "  mov.u32 %r2, %tid.y;\n"
+                       "  mad.lo.s32 %r3, %r2, 16, %r1;\n"
+                       "  st.global.u32 [0], %r3;\n"
+                       "  ret;\n";
+    struct subject s = look(body, &(struct ir_analyse_options) { .ntid = { 16, 16, 1 } });
+    cr_expect(shape(&s, "%r1") == IR_VARYING && shape(&s, "%r2") == IR_VARYING);
+    done(&s);
+    s = look(body, &(struct ir_analyse_options) { .ntid = { 16, 16, 1 }, .lanes = 16 });
+    cr_expect(shape(&s, "%r1") == IR_AFFINE && shape(&s, "%r2") == IR_UNIFORM);
+    cr_expect(shape(&s, "%r3") == IR_AFFINE && reg(&s, "%r3")->stride == 1);
+    done(&s);
+}

@@ -83,6 +83,8 @@ int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_o
 {
     struct ir_analyser an = { .m = m, .fn = &m->fns[fn], .opt = *opt, .budget = ANALYSE_BUDGET };
     *out = NULL;
+    if (!an.opt.lanes)
+        an.opt.lanes = 32;
     if (an.opt.ntid[0]) {
         an.opt.ntid[1] = GM_MAX(an.opt.ntid[1], 1u);
         an.opt.ntid[2] = GM_MAX(an.opt.ntid[2], 1u);

@@ -24,6 +24,7 @@
 /* What is known about the launches that the code is for; all zero: nothing. */
 struct ir_analyse_options {
     uint32_t ntid[3]; /* block size, or 0 0 0. (.reqntid of the entry is used by itself.) */
+    uint32_t lanes;   /* of a warp; 0: 32 */
     /* Promise of the caller: no warp straddles rows of the block (ntid.x is a multiple of 32, or ntid.y = ntid.z =
      * 1). Implied where ntid says so. Without it and without ntid, tid.x is varying. */
     bool rows;

@@ -36,7 +36,7 @@ bool ir_rows(const struct ir_analyser *an)
     uint32_t x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1), z = ir_known_ntid(an, 2);
     if (x == 0)
         return an->opt.rows;
-    return x % 32 == 0 || (y <= 1 && z <= 1);
+    return x % an->opt.lanes == 0 || (y <= 1 && z <= 1);
 }
 
 static struct ir_value uniform(bool invariant)
@@ -69,14 +69,14 @@ static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
     if (n == 1)
         return constant(0);
     if (ir_rows(an))
-        return dim == 0 ? affine(1, x == 32) : uniform(false);
+        return dim == 0 ? affine(1, x == an->opt.lanes) : uniform(false);
     if (x == 0)
         return varying(false);
     /* A pattern that repeats after x (y: x * y) threads is the same in every warp if that divides 32. */
     uint64_t period = dim == 0 ? x : dim == 1 ? (uint64_t)x * y : 0;
-    if (dim == 2 && (uint64_t)x * y % 32 == 0)
+    if (dim == 2 && (uint64_t)x * y % an->opt.lanes == 0)
         return uniform(false);
-    return varying(period && 32 % period == 0);
+    return varying(period && an->opt.lanes % period == 0);
 }
 
 static struct ir_value special(const struct ir_analyser *an, uint32_t sreg)
