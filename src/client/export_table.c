@@ -1,5 +1,8 @@
-#include "client/export_table.h"
-
+/*
+ * cuGetExportTable: private tables of functions that NVIDIA's libraries ask the driver for. Two of them are only ever the
+ * genuine library's own; the others, as far as the libraries need them, are here. What is known of them is public
+ * knowledge and what was seen at the interface; docs/adr/0008 says which and why.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,7 @@
 #include "client/module/module.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
+#include "client/stream/local.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("tables");
 
@@ -64,85 +68,9 @@ UNKNOWN_SLOTS(TABLE_CONTEXT)
 UNKNOWN_SLOTS(TABLE_MODULE)
 UNKNOWN_SLOTS(TABLE_THIRD)
 
-/* --- context-local storage: what a library keeps with a context, by its own key -------------------------------------
- * Read at nearly every call of the runtime: without a lock. Entries are only added, while the context lives. */
+/* --- context-local storage ----------------------------------------------------------------------------------------- */
 
-struct rt_local {
-    struct rt_local *next;
-    void *key;
-    _Atomic(void *) value; /* NULL: deleted */
-    void (*destructor)(CUcontext c, void *key, void *value);
-};
-
-static pthread_mutex_t local_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct rt_context *local_context(CUcontext handle)
-{
-    return handle ? rt_context_find(handle, false) : rt_current.context;
-}
-
-static struct rt_local *local_find(const struct rt_context *c, const void *key)
-{
-    struct rt_local *l = atomic_load_explicit(&c->locals, memory_order_acquire);
-    while (l && l->key != key)
-        l = l->next;
-    return l;
-}
-
-static CUresult local_put(CUcontext handle, void *key, void *value, void (*destructor)(CUcontext, void *, void *))
-{
-    struct rt_context *c = local_context(handle);
-    if (!c)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&local_lock);
-    struct rt_local *l = local_find(c, key);
-    if (!l && (l = calloc(1, sizeof(*l))) != NULL) {
-        l->key = key;
-        l->next = atomic_load_explicit(&c->locals, memory_order_relaxed);
-        atomic_store_explicit(&c->locals, l, memory_order_release);
-    }
-    if (l) {
-        l->destructor = destructor;
-        atomic_store_explicit(&l->value, value, memory_order_release);
-    } else {
-        r = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    pthread_mutex_unlock(&local_lock);
-    return r;
-}
-
-static CUresult local_delete(CUcontext handle, void *key)
-{
-    struct rt_context *c = local_context(handle);
-    struct rt_local *l = c ? local_find(c, key) : NULL;
-    if (l)
-        atomic_store_explicit(&l->value, NULL, memory_order_release);
-    return CUDA_SUCCESS;
-}
-
-static CUresult local_get(void **value, CUcontext handle, void *key)
-{
-    struct rt_context *c = local_context(handle);
-    struct rt_local *l = c ? local_find(c, key) : NULL;
-    *value = l ? atomic_load_explicit(&l->value, memory_order_acquire) : NULL;
-    return *value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-void rt_local_destroy_all(struct rt_context *c)
-{
-    struct rt_local *l = atomic_exchange(&c->locals, NULL);
-    while (l) {
-        struct rt_local *next = l->next;
-        void *value = atomic_load(&l->value);
-        if (value && l->destructor)
-            l->destructor(rt_context_handle(c), l->key, value);
-        free(l);
-        l = next;
-    }
-}
-
-static table_fn *const local_table[] = { SLOT(local_put), SLOT(local_delete), SLOT(local_get), NULL };
+static table_fn *const local_table[] = { SLOT(rt_local_put), SLOT(rt_local_delete), SLOT(rt_local_get), NULL };
 
 /* --- the runtime's callback hooks: arrays of flags, none of them set ------------------------------------------------ */
 
@@ -183,7 +111,7 @@ static uint32_t checks_start(void)
 
 static CUresult context_number(CUcontext handle, uint64_t *id)
 {
-    struct rt_context *c = local_context(handle);
+    struct rt_context *c = handle ? rt_context_find(handle, false) : rt_current.context;
     if (!c)
         return CUDA_ERROR_INVALID_CONTEXT;
     *id = c->id;

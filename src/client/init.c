@@ -1,7 +1,15 @@
 /*
- * cuInit and what may be called before it.
+ * cuInit, what may be called before it, and the table by which folders tell those above them. The files beside this one
+ * are the top of the library: they may call every folder, and none calls them.
  */
+#include "client/entry/hooks.h"
 #include "client/gen/api.h"
+#include "client/graph/capture.h"
+#include "client/graph/memory.h"
+#include "client/memory/array.h"
+#include "client/memory/memory.h"
+#include "client/memory/texture.h"
+#include "client/module/module.h"
 #include "client/session/attach.h"
 #include "client/stream/context.h"
 
@@ -18,3 +26,38 @@ CUresult rt_cuDriverGetVersion(int *driverVersion)
 {
     return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion) : CUDA_ERROR_INVALID_VALUE;
 }
+
+/* --- the table ---------------------------------------------------------------------------------------------------- */
+
+static void after_fork_in_child(void)
+{
+    rt_memory_fork_child();
+    rt_context_forget();
+}
+
+static void context_ends(struct rt_context *c)
+{
+    rt_texture_destroy_all(c);
+    rt_array_destroy_all(c);
+    rt_module_destroy_all(c);
+    rt_memory_destroy_all(c);
+}
+
+const struct rt_hooks rt_hooks = {
+    .fork_prepare = rt_memory_fork_prepare,
+    .fork_parent = rt_memory_fork_parent,
+    .fork_child = after_fork_in_child,
+    .context_ends = context_ends,
+    .synchronized = rt_pools_synchronized,
+    .graph_memory_free = rt_graph_memory_free,
+    .graph_memory_lose = rt_graph_memory_lose,
+    .capture_launch = rt_capture_launch,
+    .capture_copy = rt_capture_copy,
+    .capture_fill = rt_capture_fill,
+    .capture_alloc = rt_capture_alloc,
+    .capture_free = rt_capture_free,
+    .capture_host = rt_capture_host,
+    .capture_record = rt_capture_record,
+    .capture_wait = rt_capture_wait,
+    .capture_stream_ends = rt_capture_stream_ends,
+};

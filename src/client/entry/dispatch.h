@@ -1,4 +1,8 @@
 /*
+ * entry/: where calls come in. It owns the tables of functions (with client/gen, what the generator makes of cuda.api),
+ * cuGetProcAddress's look-up, the call printer, and the hooks by which lower folders tell higher ones. It calls none of
+ * the other folders; all of them may call it.
+ *
  * How a call gets from the program to the code that serves it. Every exported function jumps through rt_active, a
  * table of functions with one member per exported symbol (client/gen/api.h, generated from protocol/cuda.api):
  *

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "client/session/attach.h"
 #include "device/genuine/genuine.h"
 
 #define WAYS         256 /* as many as the jumps below; drivers of one year bring some dozens of functions */
@@ -92,7 +91,7 @@ static rt_proc_fn ask(look_up_fn look_up, const char *name, int version, cuuint6
 rt_proc_fn rt_proc_late(const char *name, int version, cuuint64_t flags, bool known)
 {
     char why[256];
-    if (!HAS_WAYS || !*name || atomic_load(&rt_state) != RT_DETACHED)
+    if (!HAS_WAYS || !*name || atomic_load(&decision) == FOR_SESSION)
         return NULL;
     void *library = dev_genuine_library(why, sizeof(why));
     look_up_fn look_up = library ? (look_up_fn)dlsym(library, "cuGetProcAddress_v2") : NULL;

@@ -7,19 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/stream/capture.h"
+
 struct rt_table rt_graphs = RT_TABLE(RT_KIND_GRAPH, struct rt_graph);
 struct rt_table rt_nodes = RT_TABLE(RT_KIND_NODE, struct rt_node);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 void rt_graph_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    rt_capture_lock();
 }
 
 void rt_graph_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    rt_capture_unlock();
     rt_user_objects_reap();
 }
 

@@ -1,4 +1,7 @@
 /*
+ * graph/: work that is put together first and launched later. It owns graphs, their nodes and memory, executable graphs,
+ * and the nodes that captures make. It calls module and what is below that.
+ *
  * Graphs. A graph is this process's object: nodes with their parameters, and edges. Neither server nor executor hears of
  * it before it is launched. An executable graph (graph/exec.h) is a copy of one with its work put into order.
  *

@@ -25,8 +25,7 @@ struct rt_graph_memory {
     bool elsewhere;              /* other nodes name it, too */
 };
 
-_Atomic unsigned rt_graph_memories;
-
+static _Atomic unsigned memories; /* in `all`; seen without the lock */
 static struct gm_list all = { &all, &all };
 static struct books {
     uint64_t used, used_high, reserved, reserved_high; /* bytes */
@@ -71,7 +70,7 @@ int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, stru
     m->device = device;
     m->references = 1;
     gm_list_append(&all, &m->link);
-    atomic_fetch_add_explicit(&rt_graph_memories, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&memories, 1, memory_order_relaxed);
     books[device].reserved += size;
     books[device].reserved_high = GM_MAX(books[device].reserved, books[device].reserved_high);
     *out = m;
@@ -86,7 +85,7 @@ void rt_graph_memory_ref(struct rt_graph_memory *m)
 static void leave(struct rt_graph_memory *m)
 {
     gm_list_remove(&m->link);
-    atomic_fetch_sub_explicit(&rt_graph_memories, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&memories, 1, memory_order_relaxed);
     books[m->device].reserved -= m->size;
     set_used(m, false);
 }
@@ -158,9 +157,11 @@ void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live)
         rt_graph_memory_unref(m);
 }
 
-int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq)
+int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq)
 {
     int r = CUDA_ERROR_NOT_FOUND;
+    if (GM_LIKELY(!atomic_load_explicit(&memories, memory_order_relaxed)))
+        return r;
     rt_graph_lock();
     struct rt_graph_memory *m = rt_graph_memory_find(address);
     if (m && !m->live) {

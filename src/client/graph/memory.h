@@ -12,9 +12,6 @@
 struct rt_graph;
 struct rt_graph_memory;
 
-/* How many there are. Without the lock. */
-extern _Atomic unsigned rt_graph_memories;
-
 /* Memory of a device with one reference, in the map of memory as RT_MEMORY_GRAPH. CUresult; where there is no room the
  * call that needs it lets go of the lock, makes some (rt_memory_reap()) and tries again. */
 int rt_graph_memory_create(struct rt_context *c, int device, uint64_t size, struct rt_graph_memory **out);
@@ -38,16 +35,10 @@ void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live);
 /* It has gone with its context: nodes may still name it. */
 bool rt_graph_memory_lost(const struct rt_graph_memory *m);
 
-/* Takes the lock. The context ends, and the caller gives the memory at this address back. */
+/* --- for rt_hooks; they take the lock ------------------------------------------------------------------------------- */
+
+/* CUDA_ERROR_INVALID_VALUE: it is not allocated. */
+int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq);
 void rt_graph_memory_lose(uint64_t address);
-/* Takes the lock. The program frees an address, in the order of lane `number` after `seq` (0: at once).
- * CUDA_ERROR_NOT_FOUND: it is no graph's; CUDA_ERROR_INVALID_VALUE: it is not allocated. */
-int rt_graph_memory_free_slow(uint64_t address, uint32_t number, uint64_t seq);
-static inline int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq)
-{
-    return GM_LIKELY(!atomic_load_explicit(&rt_graph_memories, memory_order_relaxed))
-               ? CUDA_ERROR_NOT_FOUND
-               : rt_graph_memory_free_slow(address, number, seq);
-}
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "client/session/mortal.h"
 #include "client/stream/reach.h"
 

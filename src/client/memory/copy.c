@@ -12,9 +12,9 @@
 
 #include <string.h>
 
-#include "client/graph/capture.h"
 #include "client/memory/memory.h"
 #include "client/memory/staging.h"
+#include "client/stream/capture.h"
 
 /* Bytes from the first to behind the last; false on overflow. */
 static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t *out)
@@ -131,7 +131,7 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     if (r)
         return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_copy(st, b);
+        return rt_hooks.capture_copy(st, b);
     bool in_window = dst.in_window && src.in_window;
     if (dst.apart != src.apart)
         return copy_apart(st, b, &dst, &src, synchronous);

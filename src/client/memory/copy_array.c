@@ -4,9 +4,9 @@
  */
 #include "client/memory/copy.h"
 
-#include "client/graph/capture.h"
 #include "client/memory/array.h"
 #include "client/memory/staging.h"
+#include "client/stream/capture.h"
 
 int rt_copy_check_array(const struct rt_box *b, const struct rt_side *s)
 {
@@ -53,7 +53,7 @@ int rt_copy_array(struct rt_stream *st, const struct rt_box *b, bool synchronous
     if (r)
         return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_copy(st, b);
+        return rt_hooks.capture_copy(st, b);
     if (plan.dst_in_window && plan.src_in_window) {
         struct wire_rec_copy_array record;
         rt_copy_array_record(b, plan.dst, plan.src, &record);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
 #include "client/memory/copy.h"
+#include "client/stream/capture.h"
 
 /* --- from device to device ------------------------------------------------------------------------------------------ */
 

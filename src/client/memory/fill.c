@@ -5,7 +5,7 @@
 #include "client/memory/fill.h"
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
+#include "client/stream/capture.h"
 #include "client/stream/peer.h"
 
 int rt_fill_prepare(const struct rt_fill *f, struct wire_rec_fill *out)
@@ -36,6 +36,25 @@ int rt_fill_place(struct wire_rec_fill *record, struct rt_range *range)
     return CUDA_SUCCESS;
 }
 
+/* Whether work in the context's streams may touch the memory. Where that rests on what this process does not know (a
+ * graph's memory, another process's), it may. */
+static bool reaches(struct rt_context *c, const struct rt_range *range)
+{
+    if (GM_LIKELY(range->device == c->device) || !rt_memory_is_device(range))
+        return true;
+    switch (range->kind) {
+    case RT_MEMORY_DEVICE: /* a pool says itself who may touch what is of it */
+        return range->block ? rt_pool_lets(rt_block_source(range->block), c->device)
+                            : rt_peer_enabled(c, range->device);
+    case RT_MEMORY_GLOBAL:
+        return rt_peer_enabled(c, range->device);
+    case RT_MEMORY_VIRTUAL:
+        return rt_memory_access(range, c->device) != 0;
+    default:
+        return true;
+    }
+}
+
 static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
 {
     struct rt_context *c;
@@ -51,9 +70,9 @@ static int fill(const struct rt_fill *f, CUstream stream, bool synchronous)
     if (r || record.width == 0)
         return r ? rt_capture_failed(st, r) : r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_fill(st, f);
+        return rt_hooks.capture_fill(st, f);
     r = rt_fill_place(&record, &range);
-    if (r || GM_UNLIKELY(!rt_peer_reaches(st->context, &range)))
+    if (r || GM_UNLIKELY(!reaches(st->context, &range)))
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_queue_submit(st, &record.head, sizeof(record), NULL, 0);
     return r || !synchronous || (rt_memory_is_device(&range) && !range.sync) ? r : rt_stream_wait(st);

@@ -2,17 +2,14 @@
  * cuIpc*MemHandle. The server maps the exporter's memory into our window, at an address of ours; small allocations come
  * with the slab that they are cut from, so with others of the same program. What is opened twice is mapped once.
  */
-#include "client/memory/ipc.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
+#include "client/session/ipc.h"
 #include "client/stream/peer.h"
 #include "client/stream/reach.h"
-
-static const char magic[8] = { 'g', 'm', 'u', 'x', ' ', 'i', 'p', 'c' };
 
 struct opened {
     struct gm_list link;
@@ -24,18 +21,6 @@ struct opened {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list all_opened = { &all_opened, &all_opened }; /* lock */
-
-void rt_ipc_handle_init(struct rt_ipc_handle *h, enum rt_ipc_kind kind, const uint8_t token[RT_TOKEN_BYTES])
-{
-    *h = (struct rt_ipc_handle) { .kind = kind };
-    memcpy(h->magic, magic, sizeof(magic));
-    memcpy(h->token, token, RT_TOKEN_BYTES);
-}
-
-bool rt_ipc_handle_is(const struct rt_ipc_handle *h, enum rt_ipc_kind kind)
-{
-    return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->kind == (uint32_t)kind;
-}
 
 CUresult rt_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {

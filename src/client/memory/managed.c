@@ -5,8 +5,8 @@
  * Hints are ranges, the newest first; one that lies within a newer one of its kind is forgotten.
  */
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
 #include "client/memory/memory.h"
+#include "client/stream/capture.h"
 
 #include <stdlib.h>
 

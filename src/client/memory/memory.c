@@ -7,10 +7,9 @@
 #include <stdlib.h>
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
-#include "client/graph/memory.h"
 #include "client/memory/pool_ipc.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
 
 #define PITCH_ALIGN 512u
@@ -149,7 +148,7 @@ static int release_graphs(uint64_t address)
     struct rt_range range;
     if (!rt_memory_find(address, &range))
         return CUDA_ERROR_INVALID_VALUE;
-    int r = rt_graph_memory_free(address, 0, 0);
+    int r = rt_hooks.graph_memory_free(address, 0, 0);
     return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r ? r : rt_reach_wait(rt_reach_of(&range));
 }
 

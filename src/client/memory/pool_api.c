@@ -7,10 +7,9 @@
 #include <stdlib.h>
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
-#include "client/graph/memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
 
 /* --- allocation ------------------------------------------------------------------------------------------------------ */
@@ -27,7 +26,7 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
         return CUDA_SUCCESS;
     }
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_alloc(st, size, out);
+        return rt_hooks.capture_alloc(st, size, out);
     int r = rt_pool_alloc(p, st, size, &range.base, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true)) /* what others hold unused may be room enough */
         r = rt_pool_alloc(p, st, size, &range.base, &range.block);
@@ -67,7 +66,7 @@ CUresult rt_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 static int free_of_graph(struct rt_stream *st, CUdeviceptr dptr)
 {
     uint32_t number = st->number;
-    return number < TP_STREAMS ? rt_graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
+    return number < TP_STREAMS ? rt_hooks.graph_memory_free(dptr, number, rt_lane_issued(rt_session, number))
                                : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -81,7 +80,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     if (r || dptr == 0)
         return r;
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_free(st, dptr);
+        return rt_hooks.capture_free(st, dptr);
     r = free_of_graph(st, dptr);
     if (GM_UNLIKELY(r != CUDA_ERROR_NOT_FOUND))
         return r;

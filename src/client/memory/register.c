@@ -163,9 +163,11 @@ static void *copy_of(const struct rt_range *r)
     return p == MAP_FAILED ? NULL : memcpy(p, (void *)(uintptr_t)r->base, r->size);
 }
 
-void rt_register_fork_prepare(const struct rt_range *ranges, size_t count)
+void rt_memory_fork_prepare(void)
 {
     uint64_t left = FORK_COPY_BYTES;
+    size_t count;
+    const struct rt_range *ranges = rt_memory_freeze(&count);
     if (!keep_registered(ranges, count))
         return;
     see_what_is_there();
@@ -190,7 +192,7 @@ static void give_child(const struct kept *k)
                    (off_t)(r->window - (s->window_base + s->window_half)));
 }
 
-void rt_register_fork_end(bool child)
+static void end_fork(bool child)
 {
     for (size_t i = 0; kept && i < kept_count; i++) {
         if (child)
@@ -200,6 +202,17 @@ void rt_register_fork_end(bool child)
     }
     free(kept);
     kept = NULL;
+    rt_memory_thaw(child);
+}
+
+void rt_memory_fork_parent(void)
+{
+    end_fork(false);
+}
+
+void rt_memory_fork_child(void)
+{
+    end_fork(true);
 }
 
 /* --- registration ------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/gen/api.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "client/session/companion.h"
 #include "client/stream/context.h"
 

@@ -5,7 +5,7 @@
 #include "client/gen/api.h"
 #include "client/memory/array.h"
 #include "client/memory/memory.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "client/session/mortal.h"
 
 #define BUCKETS 1024u

@@ -7,7 +7,7 @@
 
 #include "client/gen/api.h"
 #include "client/module/launch.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 
 /* What the driver has been asked, so far; packed so that equal means equal. 0: too large for that, and never kept. */
 static uint64_t question(const uint32_t cluster[3], const struct wire_rec_launch *l)

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
+#include "client/stream/capture.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("launch");
 
@@ -164,7 +164,7 @@ static int launch(struct rt_launch *l, const void *function, CUstream stream, vo
     if (GM_UNLIKELY(r))
         return rt_capture_failed(st, r);
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
+        return rt_hooks.capture_launch(st, function, l, config ? config->attrs : NULL, config ? config->numAttrs : 0);
     return rt_queue_submit(st, &l->record.head, l->record.head.size, NULL, 0);
 }
 

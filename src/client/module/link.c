@@ -14,7 +14,7 @@
 #include "client/gen/api.h"
 #include "client/module/module.h"
 #include "client/session/attach.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
 

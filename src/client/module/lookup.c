@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "client/memory/memory.h"
 #include "client/module/module.h"
 #include "transport/names.h"

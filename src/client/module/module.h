@@ -1,4 +1,7 @@
 /*
+ * module/: programs for the device. It owns images, modules, libraries, functions, linking, and launches of kernels. It
+ * calls memory and what is below that.
+ *
  * Modules, libraries and their functions. A module is loaded by the executor; what it holds is told once, at the load,
  * and all later questions (names, parameter layouts, attributes, globals) are answered from that here. A device may load
  * functions as late as they are needed: of such a module nothing is told at the load, and each function or variable is

@@ -7,7 +7,7 @@
 #include "client/gen/api.h"
 #include "client/module/module.h"
 #include "client/session/attach.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 
 #define REGISTER_UNIT 256u /* per warp */
 #define SHARED_UNIT   128u /* per block */

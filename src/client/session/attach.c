@@ -18,13 +18,12 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "client/entry/hooks.h"
 #include "client/entry/late.h"
 #include "client/gen/api.h"
-#include "client/memory/memory.h"
 #include "client/session/companion.h"
 #include "client/session/older.h"
 #include "client/session/session.h"
-#include "client/stream/context.h"
 #include "device/genuine/genuine.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
@@ -116,12 +115,12 @@ int rt_daemon_connect(void)
 static void before_fork(void)
 {
     rt_companion_fork_prepare();
-    rt_memory_fork_prepare();
+    rt_hooks.fork_prepare();
 }
 
 static void after_fork_in_parent(void)
 {
-    rt_memory_fork_parent();
+    rt_hooks.fork_parent();
     rt_companion_fork_end();
 }
 
@@ -142,7 +141,7 @@ static void forget_attaching(void)
 /* After a fork only the forking thread lives on; it must not find a current context, and nobody a session. */
 static void after_fork_in_child(void)
 {
-    rt_memory_fork_child();
+    rt_hooks.fork_child();
     rt_companion_fork_end();
     switch (atomic_load(&rt_state)) {
     case RT_DETACHED:
@@ -150,7 +149,6 @@ static void after_fork_in_child(void)
         break;
     case RT_SESSION:
         atomic_store(&rt_state, RT_FORKED);
-        rt_context_forget();
         rt_session_abandon(rt_session);
         break;
     default:

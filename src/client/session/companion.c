@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "client/export_table.h"
 #include "client/session/attach.h"
 #include "device/genuine/genuine.h"
 

@@ -6,7 +6,11 @@
 #ifndef GMUX_CLIENT_SESSION_COMPANION_H
 #define GMUX_CLIENT_SESSION_COMPANION_H
 
-#include "client/stream/context.h"
+#include "client/entry/dispatch.h"
+#include "client/session/session.h"
+
+/* The private table between the runtime library and the driver: the genuine library's, handed on. */
+#define RT_TABLE_RUNTIME "6bd5fb6c-5bf4-e74a-8987-d93912fd9df9"
 
 /* Loads and initialises it so that it sees the session's devices, in the session's order. Without one, or with one that
  * fails, programs of NVIDIA's runtime library will not start; others do. Once, when the session stands. */

@@ -1,4 +1,7 @@
 /*
+ * session/: what this process shares with its server. It owns the decision at cuInit, the connection, requests, tables of
+ * handles, the map of memory, and the genuine library beside us. It calls entry.
+ *
  * The client's end of a session: the socket to the server (requests and answers), the session memory, and the window,
  * mapped whole at the addresses that the device uses. One per process; made by rt_attach(), never unmade while the
  * process lives; left, perhaps, before it was used.

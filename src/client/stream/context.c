@@ -6,15 +6,12 @@
 
 #include <string.h>
 
-#include "client/export_table.h"
+#include "client/entry/hooks.h"
 #include "client/gen/api.h"
-#include "client/memory/array.h"
-#include "client/memory/memory.h"
-#include "client/memory/texture.h"
-#include "client/module/module.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
 #include "client/stream/event.h"
+#include "client/stream/local.h"
 #include "client/stream/peer.h"
 
 struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
@@ -210,10 +207,7 @@ void rt_context_destroy(struct rt_context *c)
         rt_table_each(&rt_contexts, end_green, c);
     end_streams(c);
     rt_event_destroy_all(c);
-    rt_texture_destroy_all(c);
-    rt_array_destroy_all(c);
-    rt_module_destroy_all(c);
-    rt_memory_destroy_all(c);
+    rt_hooks.context_ends(c);
     (void)rt_request_context_close(rt_session, c->number);
     if (!c->primary)
         rt_object_release(&rt_contexts, &c->object);

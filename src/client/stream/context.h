@@ -1,4 +1,7 @@
 /*
+ * stream/: where work is put. It owns contexts, the current one of each thread, streams and the records that enter the
+ * ring, events, calls of the device, host functions, devices and peers, and who captures. It calls session and entry.
+ *
  * Contexts and streams. A context is this process's object only: it owns streams, events, modules and allocations, all
  * within the one session; the server hears of it for `ps` and the logs. Which one is current is the thread's affair.
  *

@@ -1,12 +1,11 @@
 /*
  * cuCtx*: created contexts, the thread's stack of them, and what a context can be asked.
  */
-#include "client/session/attach.h"
-#include "client/graph/capture.h"
-#include "client/session/call.h"
-#include "client/stream/context.h"
 #include "client/gen/api.h"
-#include "client/memory/pool.h"
+#include "client/session/attach.h"
+#include "client/stream/call.h"
+#include "client/stream/capture.h"
+#include "client/stream/context.h"
 
 static int ready(void)
 {
@@ -260,7 +259,7 @@ CUresult rt_cuCtxSynchronize_v2(CUcontext ctx)
     r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
-        rt_pools_synchronized();
+        rt_hooks.synchronized();
     return r;
 }
 
@@ -271,7 +270,7 @@ CUresult rt_cuCtxSynchronize(void)
     r = r ? r : rt_capture_context_used(c);
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
-        rt_pools_synchronized();
+        rt_hooks.synchronized();
     return r;
 }
 

@@ -4,7 +4,7 @@
  * later too.
  */
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
+#include "client/stream/capture.h"
 #include "client/stream/event.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one such call at a time */

@@ -10,11 +10,10 @@
 #include <string.h>
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
-#include "client/memory/ipc.h"
-#include "client/memory/pool.h"
 #include "client/session/attach.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
+#include "client/stream/signal.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -82,9 +81,9 @@ static void forget_capture(struct rt_event *e)
 {
     if (GM_LIKELY(!atomic_load_explicit(&e->capture, memory_order_relaxed)))
         return;
-    rt_graph_lock();
+    rt_capture_lock();
     free(atomic_exchange_explicit(&e->capture, NULL, memory_order_relaxed));
-    rt_graph_unlock();
+    rt_capture_unlock();
 }
 
 bool rt_event_exists(CUevent handle)
@@ -322,7 +321,7 @@ CUresult rt_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     if (rt_context_owner(st->context) != e->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
+        return rt_hooks.capture_record(st, hEvent, flags & CU_EVENT_RECORD_EXTERNAL);
     return flags ? CUDA_ERROR_ILLEGAL_STATE : record(e, st);
 }
 
@@ -368,7 +367,7 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     else
         r = p.recorded ? rt_session_wait(rt_session, p.number, p.seq, &policy) : CUDA_SUCCESS;
     if (r == CUDA_SUCCESS)
-        rt_pools_synchronized();
+        rt_hooks.synchronized();
     return r;
 }
 

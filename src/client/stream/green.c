@@ -15,7 +15,7 @@
 
 #include "client/gen/api.h"
 #include "client/session/attach.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "client/stream/context.h"
 
 #define MAGIC 0x756d6772u

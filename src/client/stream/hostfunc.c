@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
+#include "client/stream/capture.h"
 
 #define LOOK_MIN_NS 10000L
 #define LOOK_MAX_NS 500000L
@@ -205,6 +205,6 @@ CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_stream_resolve(c, hStream, &st);
     if (r == CUDA_SUCCESS && GM_UNLIKELY(rt_stream_captures(st)))
-        return rt_capture_host(st, fn, userData);
+        return rt_hooks.capture_host(st, fn, userData);
     return r ? r : rt_hostfunc_add(st, fn, NULL, hStream, userData);
 }

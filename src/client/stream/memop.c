@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
-#include "client/memory/memory.h"
+#include "client/session/map.h"
+#include "client/stream/capture.h"
 #include "client/stream/hostfunc.h"
 
 enum { WAIT_KIND = CU_STREAM_WAIT_VALUE_NOR }; /* bits of the flags that say how to compare */

@@ -8,7 +8,6 @@
 #include "client/stream/peer.h"
 
 #include "client/gen/api.h"
-#include "client/memory/memory.h"
 #include "client/session/attach.h"
 #include "client/session/companion.h"
 #include "client/stream/reach.h"
@@ -79,28 +78,12 @@ void rt_peer_forget(struct rt_context *c)
     c->peers = 0;
 }
 
-static bool is_enabled(struct rt_context *c, int peer)
+bool rt_peer_enabled(struct rt_context *c, int peer)
 {
     pthread_mutex_lock(&rt_context_lock);
     uint32_t peers = c->peers | rt_context_owner(c)->peers;
     pthread_mutex_unlock(&rt_context_lock);
     return peers >> peer & 1;
-}
-
-bool rt_peer_reaches(struct rt_context *c, const struct rt_range *range)
-{
-    if (GM_LIKELY(range->device == c->device) || !rt_memory_is_device(range))
-        return true;
-    switch (range->kind) {
-    case RT_MEMORY_DEVICE: /* a pool says itself who may touch what is of it */
-        return range->block ? rt_pool_lets(rt_block_source(range->block), c->device) : is_enabled(c, range->device);
-    case RT_MEMORY_GLOBAL:
-        return is_enabled(c, range->device);
-    case RT_MEMORY_VIRTUAL:
-        return rt_memory_access(range, c->device) != 0;
-    default:
-        return true;
-    }
 }
 
 /* --- entry points ------------------------------------------------------------------------------------------------- */

@@ -15,10 +15,8 @@ uint32_t rt_peer_devices(int device);
 /* The context ends, and what it was let with it. */
 void rt_peer_forget(struct rt_context *c);
 
-/* Whether work in the context's streams may touch the memory. Where that rests on what this process does not know (a graph's
- * memory, another process's), it may. Any thread, no lock held. */
-struct rt_range;
-bool rt_peer_reaches(struct rt_context *c, const struct rt_range *range);
+/* The context, or the one that a green one has its memory from, was let touch the peer's memory. Any thread, no lock held. */
+bool rt_peer_enabled(struct rt_context *c, int peer);
 
 /* The arguments of questions about links make sense. */
 bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count);

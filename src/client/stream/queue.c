@@ -3,7 +3,7 @@
  * every stream's records in the order of their numbers. The lock is the only thing a launch shares with other threads;
  * it is held for a copy of some hundred bytes, unless the ring is full.
  */
-#include "client/graph/capture.h"
+#include "client/stream/capture.h"
 #include "client/stream/reach.h"
 
 #include <errno.h>
@@ -301,7 +301,7 @@ void rt_stream_destroy(struct rt_stream *st)
     struct wire_rec_retire r = { .head.op = WIRE_OP_RETIRE };
 
     if (GM_UNLIKELY(rt_stream_captures(st)))
-        rt_capture_stream_ends(st);
+        rt_hooks.capture_stream_ends(st);
     pthread_mutex_lock(&s->ring_lock);
     if (st->number < TP_STREAMS) {
         /* A stream that never had a record is unknown to the device: nothing to retire. */

@@ -1,6 +1,6 @@
 #include "client/stream/reach.h"
 
-#include "client/memory/memory.h"
+#include "client/session/map.h"
 #include "client/stream/peer.h"
 
 /* Bytes from the first to behind the last; wrong numbers are refused elsewhere. */

@@ -15,8 +15,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "client/memory/ipc.h"
 #include "client/stream/hostfunc.h"
+#include "client/stream/signal.h"
 #include "transport/memfd.h"
 
 #define SPINS      200u

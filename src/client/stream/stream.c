@@ -4,8 +4,7 @@
 #include "client/stream/context.h"
 
 #include "client/gen/api.h"
-#include "client/graph/capture.h"
-#include "client/memory/pool.h"
+#include "client/stream/capture.h"
 #include "client/stream/event.h"
 #include "client/stream/hostfunc.h"
 
@@ -193,7 +192,7 @@ CUresult rt_cuStreamSynchronize(CUstream hStream)
     r = r ? r : rt_capture_check(st, true);
     r = r ? r : rt_stream_wait(st);
     if (r == CUDA_SUCCESS)
-        rt_pools_synchronized();
+        rt_hooks.synchronized();
     return r;
 }
 
@@ -219,7 +218,7 @@ CUresult rt_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (Flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(rt_stream_captures(st) || rt_event_captured(hEvent)))
-        return rt_capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
+        return rt_hooks.capture_wait(st, hEvent, Flags & CU_EVENT_WAIT_EXTERNAL);
     if (Flags) /* external to what? */
         return CUDA_ERROR_ILLEGAL_STATE;
     bool foreign = false;

@@ -5,7 +5,7 @@
 
 #include "client/gen/api.h"
 #include "client/module/module.h"
-#include "client/session/call.h"
+#include "client/stream/call.h"
 #include "device/cuda/state.h"
 
 TestSuite(link_client, .timeout = 20);

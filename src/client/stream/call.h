@@ -10,8 +10,8 @@
  *         wire_get_..(&c.reply, ..);
  *     r = rt_call_end(&c, r);
  */
-#ifndef GMUX_CLIENT_SESSION_CALL_H
-#define GMUX_CLIENT_SESSION_CALL_H
+#ifndef GMUX_CLIENT_STREAM_CALL_H
+#define GMUX_CLIENT_STREAM_CALL_H
 
 #include "client/session/session.h"
 

@@ -1,34 +1,14 @@
 /*
- * What programs share with each other: allocations and events. A handle of 64 bytes, which the program carries to the
- * other process by itself, holds a token that the server knows.
+ * Signals: how far an event that several processes use has come.
  *
  * CUresult values as int. Any thread.
  */
-#ifndef GMUX_CLIENT_MEMORY_IPC_H
-#define GMUX_CLIENT_MEMORY_IPC_H
+#ifndef GMUX_CLIENT_STREAM_SIGNAL_H
+#define GMUX_CLIENT_STREAM_SIGNAL_H
 
+#include "client/session/ipc.h"
 #include "client/stream/context.h"
 #include "transport/signal.h"
-
-enum rt_ipc_kind {
-    RT_IPC_MEMORY = 1,
-    RT_IPC_EVENT = 3, /* 2: with another page */
-};
-
-struct rt_ipc_handle {
-    char magic[8]; /* "gmux ipc" */
-    uint8_t token[RT_TOKEN_BYTES];
-    uint32_t kind;
-    uint32_t slot; /* of an event: which of the page's signals */
-    uint8_t reserved[16];
-};
-_Static_assert(sizeof(struct rt_ipc_handle) == CU_IPC_HANDLE_SIZE, "layout");
-
-/* Fills in all but slot. */
-void rt_ipc_handle_init(struct rt_ipc_handle *h, enum rt_ipc_kind kind, const uint8_t token[RT_TOKEN_BYTES]);
-bool rt_ipc_handle_is(const struct rt_ipc_handle *h, enum rt_ipc_kind kind);
-
-/* --- signal.c: events that other processes can wait for --------------------------------------------------------------- */
 
 struct rt_signal_page;
 

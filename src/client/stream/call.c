@@ -1,4 +1,4 @@
-#include "client/session/call.h"
+#include "client/stream/call.h"
 
 #include <string.h>
 

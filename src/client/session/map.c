@@ -2,12 +2,12 @@
  * The address map: ranges sorted by address in one array. Insertion moves the tail, which for some ten thousand
  * allocations is a few microseconds beside a round trip to the server; lookups are a binary search in dense memory.
  */
-#include "client/graph/memory.h"
-#include "client/memory/memory.h"
-#include "client/memory/pool_ipc.h"
+#include "client/session/map.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "client/entry/dispatch.h"
 
 static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rt_range *ranges; /* map_lock; they do not overlap */
@@ -159,26 +159,7 @@ bool rt_memory_remove(uint64_t base, unsigned accept, struct rt_range *out)
     return found;
 }
 
-void rt_memory_fork_prepare(void)
-{
-    pthread_rwlock_wrlock(&map_lock);
-    rt_register_fork_prepare(ranges, count);
-}
-
-void rt_memory_fork_parent(void)
-{
-    rt_register_fork_end(false);
-    pthread_rwlock_unlock(&map_lock);
-}
-
-void rt_memory_fork_child(void)
-{
-    rt_register_fork_end(true);
-    (void)pthread_rwlock_init(&map_lock, NULL); /* it knows its writer by a number that is another in the child */
-}
-
-/* Takes out one range of the context, whichever comes first. */
-static bool remove_any(const struct rt_context *c, struct rt_range *out)
+bool rt_memory_remove_any(const struct rt_context *c, struct rt_range *out)
 {
     bool found = false;
     pthread_rwlock_wrlock(&map_lock);
@@ -193,32 +174,17 @@ static bool remove_any(const struct rt_context *c, struct rt_range *out)
     return found;
 }
 
-/* Graphs may outlive it. */
-static void lose_graph_memory(uint64_t address)
+const struct rt_range *rt_memory_freeze(size_t *out)
 {
-    rt_graph_memory_lose(address);
-    (void)rt_request_free(rt_session, address);
+    pthread_rwlock_wrlock(&map_lock);
+    *out = count;
+    return ranges;
 }
 
-void rt_memory_destroy_all(struct rt_context *c)
+void rt_memory_thaw(bool child)
 {
-    struct rt_range r;
-    (void)rt_memory_reap(true);
-    while (remove_any(c, &r)) {
-        if (r.kind == RT_MEMORY_REGISTERED)
-            (void)rt_register_undo(&r);
-        else if (r.block)
-            rt_pool_free(r.block, 0, 0);
-        else if (r.kind == RT_MEMORY_IMPORTED)
-            rt_ipc_forget(&r);
-        else if (r.kind == RT_MEMORY_IMPORTED_BLOCK)
-            rt_pool_forget_imported(r.base);
-        else if (r.kind == RT_MEMORY_GRAPH)
-            lose_graph_memory(r.base);
-        else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
-            (void)rt_request_free(rt_session, r.base);
-        if (rt_memory_is_managed(&r))
-            rt_managed_forget(r.base, r.size);
-    }
-    (void)rt_pools_trim(true);
+    if (child) /* it knows its writer by a number that is another in the child */
+        (void)pthread_rwlock_init(&map_lock, NULL);
+    else
+        pthread_rwlock_unlock(&map_lock);
 }

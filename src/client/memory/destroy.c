@@ -1,0 +1,36 @@
+/*
+ * A context's end: what it has of memory is given back, each kind in its way.
+ */
+#include "client/entry/hooks.h"
+#include "client/memory/memory.h"
+#include "client/memory/pool_ipc.h"
+
+/* Graphs may outlive it. */
+static void lose_graph_memory(uint64_t address)
+{
+    rt_hooks.graph_memory_lose(address);
+    (void)rt_request_free(rt_session, address);
+}
+
+void rt_memory_destroy_all(struct rt_context *c)
+{
+    struct rt_range r;
+    (void)rt_memory_reap(true);
+    while (rt_memory_remove_any(c, &r)) {
+        if (r.kind == RT_MEMORY_REGISTERED)
+            (void)rt_register_undo(&r);
+        else if (r.block)
+            rt_pool_free(r.block, 0, 0);
+        else if (r.kind == RT_MEMORY_IMPORTED)
+            rt_ipc_forget(&r);
+        else if (r.kind == RT_MEMORY_IMPORTED_BLOCK)
+            rt_pool_forget_imported(r.base);
+        else if (r.kind == RT_MEMORY_GRAPH)
+            lose_graph_memory(r.base);
+        else if (r.kind != RT_MEMORY_PAGEABLE && r.kind != RT_MEMORY_GLOBAL && r.kind != RT_MEMORY_GLOBAL_MANAGED)
+            (void)rt_request_free(rt_session, r.base);
+        if (rt_memory_is_managed(&r))
+            rt_managed_forget(r.base, r.size);
+    }
+    (void)rt_pools_trim(true);
+}

@@ -1,0 +1,63 @@
+/*
+ * CUDA_VISIBLE_DEVICES: which of the session's devices the program sees, and in which order. The driver library
+ * interprets it, and so does this one, with the rules of NVIDIA's.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/uuid.h"
+#include "client/session/attach.h"
+#include "client/session/session.h"
+
+void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT])
+{
+    gm_uuid_text(out + sprintf(out, "GPU-"), uuid);
+}
+
+/* The device that the first entry of a list names, by its number or the beginning of its UUID; `count` if there is none,
+ * or more than one. */
+static unsigned device_named(const char *entry, const struct rt_device *devices, unsigned count)
+{
+    char uuid[RT_UUID_TEXT], *end;
+    size_t n = strcspn(entry, ",");
+    unsigned found = count;
+    long ordinal = strtol(entry, &end, 10);
+    if (end != entry && (*end == ',' || *end == '\0'))
+        return ordinal >= 0 && ordinal < (long)count ? (unsigned)ordinal : count;
+    for (unsigned i = 0; n >= 5 && i < count; i++) {
+        rt_device_uuid_text(devices[i].uuid, uuid);
+        if (strncasecmp(entry, uuid, GM_MIN(n, sizeof(uuid))) != 0)
+            continue;
+        if (found != count)
+            return count;
+        found = i;
+    }
+    return found;
+}
+
+/* In the list's order; what names no device ends it. One that is named twice leaves none, as NVIDIA's library has it. */
+unsigned rt_device_visible(struct rt_device *devices, unsigned count)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    unsigned order[RT_DEVICES], visible = 0, i;
+    uint32_t seen = 0;
+    struct rt_device *all = list && count ? malloc(count * sizeof(*all)) : NULL;
+    if (!all)
+        return list ? 0 : count;
+    for (; *list && (i = device_named(list, devices, count)) < count;
+         list += strcspn(list, ","), list += *list == ',') {
+        if (seen >> i & 1) {
+            visible = 0;
+            break;
+        }
+        seen |= 1u << i;
+        order[visible++] = i;
+    }
+    memcpy(all, devices, count * sizeof(*all));
+    for (i = 0; i < visible; i++)
+        devices[i] = all[order[i]];
+    free(all);
+    return visible;
+}
