@@ -16,6 +16,15 @@
 
 #define PRIORITIES 6u /* 0 .. -5, as GPUs have them */
 
+/* Limits of a context, by CUlimit; as GPUs have them, too. */
+static const uint64_t limits[DEV_LIMITS] = {
+    [0] = 1024,    /* stack */
+    [1] = 1 << 20, /* buffer of printf */
+    [2] = 8 << 20, /* heap of malloc */
+    [4] = 2048,    /* launches by kernels that wait */
+    [5] = 64,      /* bytes that the L2 cache fetches */
+};
+
 /* CUdevice_attribute numbers, as in the driver API's header. */
 enum {
     ATTR_MAX_THREADS_PER_BLOCK = 1,
@@ -198,7 +207,8 @@ void dev_info_describe(struct dev_info *info, const char *name, uint32_t multipr
     /* As NVIDIA's MPS rounds on bigger devices. */
     info->multiprocessors_step = multiprocessors >= 16 ? 2 : 1;
     info->multiprocessors_shared = multiprocessors - multiprocessors % info->multiprocessors_step;
-    info->priorities = info->priorities_low = PRIORITIES;
+    info->priorities = PRIORITIES;
+    memcpy(info->limits, limits, sizeof(limits));
     info->driver_version = 13000;
 
     int32_t *a = info->attributes;

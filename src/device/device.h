@@ -42,6 +42,7 @@ struct dev_queue;  /* a stream of one client on one device */
 
 #define DEV_DEVICES    TP_DEVICES
 #define DEV_ATTRIBUTES 160 /* CUdevice_attribute values below this are reported */
+#define DEV_LIMITS     16u /* CUlimit values below this are told */
 
 struct dev_info {
     char name[64];
@@ -52,7 +53,6 @@ struct dev_info {
     uint32_t multiprocessors_step;   /* shares are multiples of this; 0: nobody is held to a share */
     uint32_t multiprocessors_shared; /* the most that a share below 100 % can come to */
     uint32_t priorities;             /* of streams: 0, -1 .. this many */
-    uint32_t priorities_low;         /* the same for a client with priority 1 */
     uint32_t driver_version;         /* CUDA version, 13000 = 13.0 */
 
     /* The same for all devices of a back end. */
@@ -62,6 +62,7 @@ struct dev_info {
     bool runs_elsewhere;    /* operations do not need this machine's processors */
     uint32_t depth_max;     /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
+    uint64_t limits[DEV_LIMITS]; /* of a new context, by CUlimit */
 };
 
 /* Told to the executor; any thread. */

@@ -391,8 +391,8 @@ static void put_device(struct wire_enc *enc, const struct dev_info *i)
         .multiprocessors_step = i->multiprocessors_step,
         .multiprocessors_shared = i->multiprocessors_shared,
         .priorities = i->priorities,
-        .priorities_low = i->priorities_low,
         .attributes = { i->attributes, sizeof(i->attributes) },
+        .limits = { i->limits, sizeof(i->limits) },
     };
     wire_put_device(enc, &d);
 }

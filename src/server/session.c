@@ -255,8 +255,6 @@ static void send_offer(struct srv_session *c)
     for (uint32_t i = 0; i < s->devices_count; i++) {
         struct wire_device d = s->devices[i];
         d.multiprocessors_granted = c->granted_multiprocessors[i];
-        if (c->granted_priority)
-            d.priorities = d.priorities_low;
         wire_put_device(&list, &d);
         memory += GM_MIN(c->account.limit[srv_device_bytes(i)], d.memory_total);
     }

@@ -90,7 +90,9 @@ static void questions(void)
     OK(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 2 << 20));
     OK(cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE));
     EQ(value, 2 << 20);
-    TRUE(cuCtxGetLimit(&value, (CUlimit)99) != CUDA_SUCCESS);
+    IS(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxGetLimit(&value, (CUlimit)4711), CUDA_ERROR_INVALID_VALUE);
+    IS(cuCtxSetLimit((CUlimit)4711, 1), CUDA_ERROR_INVALID_VALUE);
     OK(cuCtxGetStreamPriorityRange(&least, &greatest));
     EQ(least, 0);
     TRUE(greatest < 0);

@@ -34,8 +34,7 @@ static void send_ready(void)
                                                    .uuid = { uuid, sizeof(uuid) },
                                                    .memory_total = 1 << 30,
                                                    .multiprocessors = 1,
-                                                   .priorities = 1,
-                                                   .priorities_low = 1 });
+                                                   .priorities = 1 });
     wire_enc_init(&e, bytes, sizeof(bytes));
     wire_pack_engine_ready(&e, 0, &(struct wire_engine_ready) { .devices = { encoded, (uint32_t)list.size } });
     RAW_CHECK(tp_send(socket_fd, &e, NULL, 0) == 0);

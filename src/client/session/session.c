@@ -112,6 +112,7 @@ static int read_devices(struct rt_session *s, const struct wire_session_open *m)
         strncpy(out->name, w.name, sizeof(out->name) - 1);
         memcpy(out->uuid, w.uuid.data, GM_MIN((size_t)w.uuid.size, sizeof(out->uuid)));
         memcpy(out->attributes, w.attributes.data, GM_MIN((size_t)w.attributes.size, sizeof(out->attributes)));
+        memcpy(out->limits, w.limits.data, GM_MIN((size_t)w.limits.size, sizeof(out->limits)));
         out->pci_domain = w.pci_domain;
         out->pci_bus = w.pci_bus;
         out->pci_device = w.pci_device;

@@ -18,6 +18,7 @@
 
 #define RT_DEVICES    TP_DEVICES
 #define RT_ATTRIBUTES 160u /* CUdevice_attribute values below this are known */
+#define RT_LIMITS     16u  /* CUlimit values below this are kept */
 
 /* What a device is, as the server said at session_open. Programs know it by its place among those that they see. */
 struct rt_device {
@@ -31,6 +32,7 @@ struct rt_device {
     uint32_t multiprocessors_step;    /* 0: nobody is held to a share */
     int priority_greatest;            /* of streams; the least is 0 */
     int32_t attributes[RT_ATTRIBUTES];
+    uint64_t limits[RT_LIMITS]; /* of a new context */
 };
 
 /* A stream number's private side. Sequences go on when a number is used again, which is on the same device. */

@@ -17,14 +17,6 @@
 struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
 pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const size_t limit_defaults[RT_LIMITS] = {
-    [CU_LIMIT_STACK_SIZE] = 1024,
-    [CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20,
-    [CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20,
-    [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-    [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64,
-};
-
 /* A device's primary context, made as a handle when first named. CUresult. */
 static int primary_find(CUdevice dev, struct rt_context **out)
 {
@@ -98,7 +90,7 @@ static int activate(struct rt_context *c)
 {
     c->id = next_id();
     c->number = (uint32_t)c->id;
-    memcpy(c->limits, limit_defaults, sizeof(c->limits));
+    memcpy(c->limits, rt_session->devices[c->device].limits, sizeof(c->limits));
     int r = rt_request_context_open(rt_session, c->number, c->device);
     if (r == CUDA_SUCCESS)
         atomic_store_explicit(&c->active, true, memory_order_release);

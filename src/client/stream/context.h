@@ -16,7 +16,6 @@
 #include "client/session/handle.h"
 #include "client/session/session.h"
 
-#define RT_LIMITS  16      /* CUlimit values below this are kept */
 #define RT_SPIN_NS 1000000 /* before sleeping, for who wants to spin */
 
 struct rt_stream;
@@ -44,7 +43,7 @@ struct rt_context {
     _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
-    size_t limits[RT_LIMITS];
+    uint64_t limits[RT_LIMITS];
     CUstream graph_lanes[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
     uint32_t barrier_number;      /* its number .. */

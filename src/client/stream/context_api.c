@@ -290,6 +290,8 @@ CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
     if (!pvalue)
         return CUDA_ERROR_INVALID_VALUE;
     /* Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
+    if ((unsigned)limit >= CU_LIMIT_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
     bool graphics = limit == CU_LIMIT_CIG_ENABLED || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
     if (!graphics && !limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
@@ -315,7 +317,7 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
     int r = rt_enter(&c);
     if (r)
         return r;
-    if ((unsigned)limit > CU_LIMIT_MAX)
+    if ((unsigned)limit >= CU_LIMIT_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;

@@ -218,7 +218,8 @@ static CUresult open_second(struct cuda_gpu *g, const struct cuda_gpu *first)
     g->info = first->info;
     g->device = first->device;
     g->priority_least = first->priority_least;
-    g->priority_shift = first->priority_shift;
+    g->priorities_low = first->priorities_low;
+    g->priorities_normal = first->priorities_normal;
     CUresult r = g->context ? CUDA_SUCCESS : g->dev->api.cuCtxCreate_v2(&g->context, 0, g->device);
     if (r == CUDA_SUCCESS && (r = furnish(g)) == CUDA_SUCCESS) {
         gm_info(&topic, "device %u (%s) has a second context", g->index, g->info.name);
@@ -320,6 +321,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         cuda_places_open(&d->gpus[i]);
     for (uint32_t i = 0; i < d->count; i++)
         cuda_priorities_open(&d->gpus[i]);
+    for (uint32_t i = 1; i < d->count; i++) /* whose contexts are not made yet */
+        memcpy(d->gpus[i].info.limits, d->gpus[0].info.limits, sizeof(d->gpus[0].info.limits));
     int printed = cuda_output_open(d);
     if (printed < 0)
         gm_warn(&topic, "what kernels print is lost: %s", strerror(-printed));

@@ -64,18 +64,19 @@ void cuda_places_open(struct cuda_gpu *g)
 void cuda_priorities_open(struct cuda_gpu *g)
 {
     struct dev *d = g->dev;
-    struct dev_info *i = &g->info;
     int least = 0, greatest = 0;
     cuda_enter(&d->gpus[0]);
     /* The lowest of the device's priorities are for the clients below normal: even their most urgent stream comes
-     * after everything of the others. Neither kind hears of more than it has. */
+     * after everything of the others. Both kinds are told the driver's range, as they would be without us; what is more
+     * urgent than they can have is the most urgent that they have. */
     if (d->api.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS || greatest > least)
         least = greatest = 0;
     uint32_t all = (uint32_t)(least - greatest) + 1;
-    i->priorities_low = all >= 4 ? 2 : 1;
-    i->priorities = all >= 2 ? all - i->priorities_low : 1;
+    uint32_t low = all >= 4 ? 2 : 1;
+    g->info.priorities = all;
     g->priority_least = least;
-    g->priority_shift = (int)(all - i->priorities);
+    g->priorities_low = low;
+    g->priorities_normal = all >= 2 ? all - low : 1;
 }
 
 /* --- places --------------------------------------------------------------------------------------------------------- */
@@ -230,10 +231,11 @@ void cuda_places_collect(struct dev_client *c, bool all)
 /* A client's priority of a stream as one of the device's. */
 static int device_priority(const struct cuda_gpu *g, bool low, int priority)
 {
-    int most = 1 - (int)(low ? g->info.priorities_low : g->info.priorities);
+    int most = 1 - (int)(low ? g->priorities_low : g->priorities_normal);
+    int shift = (int)(g->info.priorities - g->priorities_normal);
     priority = GM_MAX(priority, most);
     priority = GM_MIN(priority, 0);
-    return g->priority_least + priority - (low ? 0 : g->priority_shift);
+    return g->priority_least + priority - (low ? 0 : shift);
 }
 
 /* room.h */

@@ -35,10 +35,21 @@ int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_en
 
 #define HEAP_BYTES (256u << 20)
 
+/* What a program's own context would have; before anything here is changed. */
+static void read_limits(struct cuda_gpu *g)
+{
+    for (uint32_t i = 0; i < DEV_LIMITS && i < CU_LIMIT_MAX; i++) {
+        size_t value = 0;
+        if (g->dev->api.cuCtxGetLimit(&value, (CUlimit)i) == CUDA_SUCCESS)
+            g->info.limits[i] = value;
+    }
+}
+
 void cuda_limits_open(struct cuda_gpu *g)
 {
     const struct cuda_driver *api = &g->dev->api;
     size_t stack = 0;
+    read_limits(g);
     CUresult r = api->cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, HEAP_BYTES);
     if (r == CUDA_SUCCESS)
         r = api->cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);

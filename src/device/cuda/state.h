@@ -91,9 +91,10 @@ struct cuda_gpu {
     CUcontext context; /* NULL: not open */
     CUfunction stamp;  /* writes the time and a sequence number */
     struct cuda_groups groups;
-    int priority_least;    /* the device's */
-    int priority_shift;    /* so much more urgent are streams of clients that are not below normal */
-    CUstream print_stream; /* output.h: always empty */
+    int priority_least;         /* the device's */
+    uint32_t priorities_low;    /* of clients below normal: the lowest */
+    uint32_t priorities_normal; /* of the others: what is left */
+    CUstream print_stream;      /* output.h: always empty */
     struct cuda_room room;
     _Atomic uint32_t waits;      /* calls that may wait for what runs (quiet.h); changes under dev->lock */
     uint64_t stood;              /* dev->lock: when an operation was last seen that took long */

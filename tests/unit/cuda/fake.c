@@ -187,7 +187,9 @@ static CUresult set_limit(CUlimit limit, size_t value)
 
 static CUresult get_limit(size_t *value, CUlimit limit)
 {
-    *value = limit == CU_LIMIT_STACK_SIZE ? stacks[room_of(entered)] : 0;
+    *value = limit == CU_LIMIT_STACK_SIZE                         ? stacks[room_of(entered)]
+             : limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ? 2048
+                                                                  : 0;
     return CUDA_SUCCESS;
 }
 

@@ -19,8 +19,10 @@ Test(places, what_is_said_of_the_device)
     struct dev *d = fake_device();
     cr_assert_eq(d->gpus[0].info.multiprocessors_step, 8);
     cr_assert_eq(d->gpus[0].info.multiprocessors_shared, 120);
-    cr_assert_eq(d->gpus[0].info.priorities, 4);
-    cr_assert_eq(d->gpus[0].info.priorities_low, 2);
+    cr_assert_eq(d->gpus[0].info.priorities, 6, "the driver's");
+    cuda_limits_open(&d->gpus[0]);
+    cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_STACK_SIZE], fake_stack());
+    cr_assert_eq(d->gpus[0].info.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT], 2048);
 }
 
 Test(places, clients_do_not_overlap_while_there_is_room)
