@@ -1,68 +1,150 @@
 /*
- * Whether a vector of addresses is really lane 0's plus a stride, found out on scalars.
+ * Affine registers whose lanes may not be lane 0's value plus a stride after all.
  *
- * Addresses come from 32-bit indices that are widened; where an index may wrap inside the warp, the analysis calls the
- * register affine only on condition, and it is kept as a vector. An access then needs the condition: it follows from
- * the narrow indices, a scalar and a stride each, if they are computed in the same block. That test costs a few
- * scalar instructions, where comparing 32 addresses costs dozens of vector ones.
+ * Addresses come from 32-bit indices that are widened. An index may wrap around between two lanes of a warp, although no
+ * program means it to; then the 64-bit values are not in line. Such a register is kept as lane 0's value with a bit that
+ * says that it is out of line, and, where that is set, a vector of what the lanes have. The bit comes from a few scalar
+ * instructions where the index is widened, and is handed on by those that compute with it; the vector is computed in a
+ * branch that is hardly ever taken.
  */
 #include "jit/gen.h"
 
-#define DEPTH_MAX 8
-
-/* lane 0 + 31 * stride stays in the range of the narrow type. */
-static LLVMValueRef does_not_wrap(struct jit_gen *g, const struct ir_instr_info *info, uint32_t reg)
+bool jit_may_wrap(const struct jit_gen *g, uint32_t reg)
 {
-    bool sign = info->widen == IR_WIDEN_SIGNED;
+    return g->a->regs[reg].shape == IR_AFFINE && g->a->regs[reg].may_wrap;
+}
+
+static LLVMValueRef no(const struct jit_gen *g)
+{
+    return LLVMConstNull(g->i1);
+}
+
+static LLVMTypeRef vector_type(const struct jit_gen *g, uint32_t reg)
+{
+    return jit_vec(g, jit_type(g, (enum ir_type)g->fn->regs[reg].type));
+}
+
+/* In the warp's save area of a register that lives over a barrier: lane 0's value, the bit, the lanes. */
+#define SAVED_BIT   8u
+#define SAVED_LANES 64u
+
+static LLVMValueRef saved(struct jit_gen *g, LLVMBuilderRef b, uint32_t reg, uint32_t offset)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg] + offset, 0);
+    return LLVMBuildGEP2(b, g->i8, g->save, &at, 1, "");
+}
+
+uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg)
+{
+    return SAVED_LANES + (uint32_t)ir_types[g->fn->regs[reg].type].size * g->lanes;
+}
+
+static struct jit_wrapped *wrapped(struct jit_gen *g, uint32_t reg)
+{
+    struct jit_wrapped *w = &g->wrapped[reg];
+    if (w->is)
+        return w;
+    w->is = jit_alloca(g, g->i1, "");
+    LLVMBuildStore(g->prelude, no(g), w->is);
+    if (g->save_offset[reg] == IR_NONE)
+        w->lanes = jit_alloca(g, vector_type(g, reg), "");
+    else
+        w->lanes = saved(g, g->prelude, reg, SAVED_LANES);
+    return w;
+}
+
+LLVMValueRef jit_wraps(struct jit_gen *g, uint32_t reg)
+{
+    if (!jit_may_wrap(g, reg))
+        return no(g);
+    return LLVMBuildLoad2(g->b, g->i1, wrapped(g, reg)->is, "");
+}
+
+static LLVMValueRef load_lanes(struct jit_gen *g, uint32_t reg)
+{
+    LLVMValueRef v = LLVMBuildLoad2(g->b, vector_type(g, reg), wrapped(g, reg)->lanes, "");
+    LLVMSetAlignment(v, 16);
+    return v;
+}
+
+static void store_lanes(struct jit_gen *g, uint32_t reg, LLVMValueRef v)
+{
+    LLVMSetAlignment(LLVMBuildStore(g->b, v, wrapped(g, reg)->lanes), 16);
+}
+
+LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg)
+{
+    LLVMValueRef first = jit_get(g, reg), ramp = jit_ramp(g, LLVMTypeOf(first), g->a->regs[reg].stride);
+    LLVMValueRef line = LLVMBuildAdd(g->b, jit_splat(g, first), ramp, "");
+    if (!jit_may_wrap(g, reg))
+        return line;
+    LLVMValueRef lanes = load_lanes(g, reg);
+    return LLVMBuildSelect(g->b, jit_wraps(g, reg), lanes, line, "");
+}
+
+/* i1: the last lane's value of a narrow affine register is not in the range of its type. */
+static LLVMValueRef leaves_range(struct jit_gen *g, bool sign, uint32_t reg)
+{
     unsigned size = (unsigned)ir_types[g->fn->regs[reg].type].size;
-    int64_t stride = g->a->regs[reg].stride;
-    if (size > 4 || stride > INT32_MAX || stride < INT32_MIN)
-        return NULL;
     LLVMValueRef first = jit_resize(g, jit_get(g, reg), g->i64, sign);
-    LLVMValueRef span = LLVMConstInt(g->i64, (uint64_t)(stride * (g->lanes - 1)), 1);
+    LLVMValueRef span = LLVMConstInt(g->i64, (uint64_t)(g->a->regs[reg].stride * (int64_t)(g->lanes - 1)), 1);
     LLVMValueRef last = LLVMBuildAdd(g->b, first, span, "");
-    LLVMValueRef again = LLVMBuildTrunc(g->b, last, jit_int(g, size), "");
-    again = sign ? LLVMBuildSExt(g->b, again, g->i64, "") : LLVMBuildZExt(g->b, again, g->i64, "");
-    return LLVMBuildICmp(g->b, LLVMIntEQ, last, again, "");
+    LLVMValueRef again = jit_resize(g, LLVMBuildTrunc(g->b, last, jit_int(g, size), ""), g->i64, sign);
+    return LLVMBuildICmp(g->b, LLVMIntNE, last, again, "");
 }
 
-/* i1, or NULL: cannot be told this way. */
-static LLVMValueRef regular(struct jit_gen *g, uint32_t reg, uint32_t before, unsigned depth)
+/* i1: the result of the current instruction is out of line. */
+static LLVMValueRef result_wraps(struct jit_gen *g)
 {
-    const struct ir_reg_info *r = &g->a->regs[reg];
-    const struct ir_block *block = &g->fn->blocks[g->at_block];
-    if (jit_shape(g, reg) != IR_VARYING)
-        return LLVMConstInt(g->i1, 1, 0);
-    if (r->shape != IR_AFFINE || depth == DEPTH_MAX || r->single_def == IR_NONE || r->single_def >= before ||
-        r->single_def < block->first)
-        return NULL;
-    const struct ir_instr *i = &g->fn->instrs[r->single_def];
-    const struct ir_instr_info *info = &g->a->instrs[r->single_def];
-    if (i->guard != IR_NONE || (info->blend && g->masked) || (ir_ops[i->op].properties & IR_P_LOAD))
-        return NULL;
-    LLVMValueRef all = LLVMConstInt(g->i1, 1, 0);
-    for (unsigned k = 0; k < i->src_count; k++) {
-        LLVMValueRef one;
-        if (i->src[k].kind != IR_SRC_REG)
+    const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
+    LLVMValueRef any = no(g);
+    for (unsigned k = 0; k < g->i->src_count; k++) {
+        const struct ir_src *s = &g->i->src[k];
+        if (s->kind != IR_SRC_REG)
             continue;
-        if (info->widen != IR_WIDEN_NONE && k == info->widen_src) {
-            /* Its value must still be the one that was widened. */
-            const struct ir_reg_info *n = &g->a->regs[i->src[k].index];
-            if (jit_shape(g, i->src[k].index) == IR_VARYING || n->single_def == IR_NONE ||
-                (n->single_def >= r->single_def && n->single_def < before))
-                return NULL;
-            one = jit_shape(g, i->src[k].index) == IR_AFFINE ? does_not_wrap(g, info, i->src[k].index) : all;
-        } else {
-            one = regular(g, i->src[k].index, r->single_def, depth + 1);
-        }
-        if (!one)
-            return NULL;
-        all = LLVMBuildAnd(g->b, all, one, "");
+        any = LLVMBuildOr(g->b, any, jit_wraps(g, s->index), "");
+        if (info->widen != IR_WIDEN_NONE && k == info->widen_src && jit_shape(g, s->index) == IR_AFFINE)
+            any = LLVMBuildOr(g->b, any, leaves_range(g, info->widen == IR_WIDEN_SIGNED, s->index), "");
     }
-    return all;
+    return any;
 }
 
-LLVMValueRef jit_is_regular(struct jit_gen *g, uint32_t reg)
+void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
 {
-    return regular(g, reg, g->at_instr, 0);
+    uint32_t reg = g->i->dst[0];
+    struct jit_wrapped *w = wrapped(g, reg);
+    LLVMBasicBlockRef apart = jit_new_block(g, "wraps"), join = jit_new_block(g, "");
+    LLVMValueRef bad = result_wraps(g);
+    if (g->guard) /* the same for all lanes, or the register would not be affine */
+        bad = LLVMBuildSelect(g->b, g->guard, bad, jit_wraps(g, reg), "");
+    LLVMValueRef branch = LLVMBuildCondBr(g->b, bad, apart, join);
+    LLVMSetMetadata(branch, g->prof_kind, g->unlikely);
+    jit_position(g, apart);
+    if (g->guard) /* what stays where it does not hold */
+        store_lanes(g, reg, jit_affine_lanes(g, reg));
+    g->by_lane = true;
+    emit(g);
+    g->by_lane = false;
+    LLVMBuildBr(g->b, join);
+    jit_position(g, join);
+    emit(g);
+    LLVMBuildStore(g->b, bad, w->is);
+}
+
+void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v)
+{
+    if (g->guard)
+        v = LLVMBuildSelect(g->b, g->guard, v, load_lanes(g, reg), "");
+    store_lanes(g, reg, v);
+}
+
+void jit_save_wrapped(struct jit_gen *g, uint32_t reg)
+{
+    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, jit_wraps(g, reg), g->i8, ""), saved(g, g->b, reg, SAVED_BIT));
+}
+
+void jit_restore_wrapped(struct jit_gen *g, uint32_t reg)
+{
+    LLVMValueRef bit = LLVMBuildLoad2(g->b, g->i8, saved(g, g->b, reg, SAVED_BIT), "");
+    LLVMBuildStore(g->b, LLVMBuildTrunc(g->b, bit, g->i1, ""), wrapped(g, reg)->is);
 }

@@ -314,6 +314,8 @@ static void emit_barrier(struct jit_gen *g)
         LLVMValueRef store = LLVMBuildStore(g->b, v, p);
         if (g->fn->regs[reg].type != IR_PRED)
             LLVMSetAlignment(store, vec ? 16 : 2);
+        if (jit_may_wrap(g, reg))
+            jit_save_wrapped(g, reg);
     }
     LLVMValueRef at = LLVMConstInt(g->i64, 4, 0); /* the alive mask's place at the head of the save area */
     LLVMBuildStore(g->b, load_alive(g), LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, ""));
@@ -346,11 +348,9 @@ static void emit_fence(struct jit_gen *g)
     LLVMBuildFence(g->b, LLVMAtomicOrderingSequentiallyConsistent, 0, "");
 }
 
-void jit_emit_instr(struct jit_gen *g)
+static void emit_instr(struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
-    if (ir_ops[i->op].properties & IR_P_NOP)
-        return;
     switch (i->op) {
     case IR_OP_LD:
     case IR_OP_LDU:
@@ -386,6 +386,16 @@ void jit_emit_instr(struct jit_gen *g)
         if (!jit_emit_real(g) && !jit_emit_integer(g) && !jit_emit_bits(g) && !jit_emit_cross(g))
             jit_unsupported(g, "%s", ir_ops[i->op].text);
     }
+}
+
+void jit_emit_instr(struct jit_gen *g)
+{
+    if (ir_ops[g->i->op].properties & IR_P_NOP)
+        return;
+    if (g->i->dst_count == 1 && g->i->dst[0] != IR_NONE && jit_may_wrap(g, g->i->dst[0]))
+        jit_emit_affine(g, emit_instr);
+    else
+        emit_instr(g);
 }
 
 static void load_guard(struct jit_gen *g)

@@ -106,13 +106,15 @@ static void lay_out_save_area(struct jit_gen *g)
         for (uint32_t r = 0; r < a->region_count; r++) {
             for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
                 uint32_t reg = a->pool[a->regions[r].live_in.first + k];
-                bool vec = jit_shape(g, reg) == IR_VARYING;
+                bool vec = jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg);
                 if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const)
                     continue;
                 uint32_t size = (uint32_t)ir_types[g->fn->regs[reg].type].size;
                 g->save_offset[reg] = at;
                 if (!vec)
                     at += 8;
+                else if (jit_may_wrap(g, reg))
+                    at += jit_wrapped_bytes(g, reg);
                 else
                     at += g->fn->regs[reg].type == IR_PRED ? 8 : size * g->lanes;
             }
@@ -190,6 +192,8 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
                 LLVMSetAlignment(v, vec ? 16 : 2);
         }
         LLVMBuildStore(g->b, v, g->slot[reg]);
+        if (jit_may_wrap(g, reg))
+            jit_restore_wrapped(g, reg);
     }
     g->b = kept;
 }
@@ -239,6 +243,7 @@ static void emit_thread_indices(struct jit_gen *g)
 static void reset_function_state(struct jit_gen *g)
 {
     memset(g->slot, 0, g->fn->reg_count * sizeof(*g->slot));
+    memset(g->wrapped, 0, g->fn->reg_count * sizeof(*g->wrapped));
     memset(g->checked, 0, g->fn->reg_count * sizeof(*g->checked));
     memset(g->waiting, 0, g->fn->block_count * sizeof(*g->waiting));
     memset(g->entry, 0, g->fn->block_count * sizeof(*g->entry));
@@ -534,13 +539,15 @@ int jit_generate(struct jit_gen *g)
 {
     int r = 0;
     g->slot = array(g->fn->reg_count, sizeof(*g->slot));
+    g->wrapped = array(g->fn->reg_count, sizeof(*g->wrapped));
     g->checked = array(g->fn->reg_count, sizeof(*g->checked));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
-    if (!g->slot || !g->checked || !g->save_offset || !g->waiting || !g->entry || !g->symbol || !g->regions) {
+    if (!g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting || !g->entry || !g->symbol ||
+        !g->regions) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -555,6 +562,7 @@ int jit_generate(struct jit_gen *g)
         r = g->failed ? -ENOTSUP : 0;
     }
     free(g->slot);
+    free(g->wrapped);
     free(g->checked);
     free(g->save_offset);
     free(g->waiting);

@@ -62,14 +62,18 @@ struct jit_gen {
     /* current function */
     uint32_t region;
     LLVMValueRef function, block /* struct soft_block */, first /* thread of lane 0 */, save;
-    LLVMValueRef alive;       /* alloca i32 */
-    LLVMValueRef *slot;       /* alloca by register, NULL: not used yet */
-    LLVMValueRef *waiting;    /* alloca i32 by block */
-    LLVMBasicBlockRef *entry; /* by block, NULL: not in this region */
-    LLVMBasicBlockRef done;   /* returns JIT_DONE */
-    LLVMValueRef cached[16];  /* prelude values by enum jit_cached */
-    LLVMValueRef *symbol;     /* prelude: address of placed symbol, by symbol */
-    LLVMValueRef tid[3];      /* prelude: scalar of lane 0 or vector */
+    LLVMValueRef alive; /* alloca i32 */
+    LLVMValueRef *slot; /* alloca by register, NULL: not used yet */
+    struct jit_wrapped {
+        LLVMValueRef is, lanes; /* allocas: i1, vector */
+    } * wrapped;                /* by register that is affine on condition: affine.c */
+    bool by_lane;               /* the instruction is emitted for such a register's lanes */
+    LLVMValueRef *waiting;      /* alloca i32 by block */
+    LLVMBasicBlockRef *entry;   /* by block, NULL: not in this region */
+    LLVMBasicBlockRef done;     /* returns JIT_DONE */
+    LLVMValueRef cached[16];    /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;       /* prelude: address of placed symbol, by symbol */
+    LLVMValueRef tid[3];        /* prelude: scalar of lane 0 or vector */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
@@ -209,8 +213,21 @@ void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bi
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 
 /* --- affine.c --- */
-/* i1: the lanes of a register that is affine on condition differ by its stride. NULL: this does not find it out. */
-LLVMValueRef jit_is_regular(struct jit_gen *g, uint32_t reg);
+/* The register is affine on condition. */
+bool jit_may_wrap(const struct jit_gen *g, uint32_t reg);
+/* i1: the condition does not hold now. Constant for all other registers. */
+LLVMValueRef jit_wraps(struct jit_gen *g, uint32_t reg);
+/* Each lane's value of an affine register. */
+LLVMValueRef jit_affine_lanes(struct jit_gen *g, uint32_t reg);
+/* Emits the current instruction, whose result is affine on condition, by way of `emit`: once for lane 0, once for all
+ * lanes in a branch of its own. */
+void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g));
+/* The lanes' values, while that branch is emitted. */
+void jit_set_wrapped(struct jit_gen *g, uint32_t reg, LLVMValueRef v);
+/* Its bytes in the save area, and its bit over a barrier: lane 0's value is saved as any other, the lanes are there. */
+uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
+void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
+void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
 
 /* --- space.c --- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */

@@ -8,6 +8,8 @@
 bool jit_wants_vec(const struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
+    if (g->by_lane)
+        return true;
     bool varying = i->dst_pred != IR_NONE && jit_shape(g, i->dst_pred) == IR_VARYING;
     if (i->dst_count && i->dst[0] != IR_NONE && jit_shape(g, i->dst[0]) == IR_VARYING)
         varying = true;

@@ -134,37 +134,20 @@ static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x
     return LLVMBuildICmp(g->b, LLVMIntEQ, both, LLVMConstNull(LLVMTypeOf(both)), "");
 }
 
-/* i1: the lanes' addresses are really lane 0's plus the stride. */
-static LLVMValueRef is_regular(struct jit_gen *g, LLVMValueRef address, int64_t stride, LLVMValueRef *base)
-{
-    *base = LLVMBuildExtractElement(g->b, address, c32(g, 0), "");
-    LLVMValueRef known = g->i->address.base == IR_NONE ? NULL : jit_is_regular(g, g->i->address.base);
-    if (known)
-        return known;
-    LLVMValueRef want = LLVMBuildAdd(g->b, jit_splat(g, *base), jit_ramp(g, g->i64, stride), "");
-    LLVMValueRef same = jit_bits(g, LLVMBuildICmp(g->b, LLVMIntEQ, address, want, ""));
-    return jit_is_full(g, same);
-}
-
 /* Contiguous where it is so at run time, else lane by lane. */
 static void emit_affine_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     bool full = x->count > 1 || !g->target->avx512;
-    LLVMValueRef address, good = NULL;
+    LLVMValueRef address = jit_address(g, false), good = contiguous_is_good(g, x, address, x->size);
     if (info->address_may_wrap)
-        good = is_regular(g, jit_address(g, true), info->address_stride, &address);
-    else
-        address = jit_address(g, false);
-    LLVMValueRef placed = contiguous_is_good(g, x, address, x->size);
-    good = good ? LLVMBuildAnd(g->b, good, placed, "") : placed;
+        good = LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
     if (full) {
         LLVMValueRef all = jit_is_full(g, x->active);
         good = LLVMBuildAnd(g->b, good, all, "");
     }
-    LLVMBuildCondBr(g->b, good, fast, slow);
-    jit_position(g, fast);
+    jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
     LLVMValueRef p;
     if (g->i->space == IR_SPACE_SHARED)
         p = jit_byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildZExt(g->b, jit_low32(g, address), g->i64, ""));
@@ -249,18 +232,15 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     uint64_t stride = (uint64_t)info->address_stride, offset = (uint64_t)g->i->address.displacement & (stride - 1);
-    LLVMBasicBlockRef fast = jit_new_block(g, "fast"), slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
-    LLVMValueRef good = jit_is_full(g, x->active), address;
+    LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
+    LLVMValueRef good = jit_is_full(g, x->active), address = jit_address(g, false);
     if (info->address_may_wrap)
-        good = LLVMBuildAnd(g->b, good, is_regular(g, jit_address(g, true), (int64_t)stride, &address), "");
-    else
-        address = jit_address(g, false);
+        good = LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
     LLVMValueRef place = LLVMBuildAnd(g->b, address, c64(g, stride - 1), "");
     good = LLVMBuildAnd(g->b, good, LLVMBuildICmp(g->b, LLVMIntEQ, place, c64(g, offset), ""), "");
     if (g->i->space != IR_SPACE_SHARED)
         good = LLVMBuildAnd(g->b, good, contiguous_is_good(g, x, address, stride), "");
-    LLVMBuildCondBr(g->b, good, fast, slow);
-    jit_position(g, fast);
+    jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
     LLVMValueRef p = LLVMBuildAnd(g->b, address, c64(g, ~(stride - 1)), "");
     if (g->i->space == IR_SPACE_SHARED)
         p = jit_shared_pointer(g, jit_low32(g, p), (unsigned)stride);

@@ -7,12 +7,7 @@
 
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
 {
-    const struct ir_reg_info *r = &g->a->regs[reg];
-    /* Lane 0 plus a stride is wrong where the narrow value it was widened from wraps inside the warp: such registers
-     * are kept as vectors, and memory accesses test for the regular case. */
-    if (r->shape == IR_AFFINE && r->may_wrap)
-        return IR_VARYING;
-    return (enum ir_shape)r->shape;
+    return (enum ir_shape)g->a->regs[reg].shape;
 }
 
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes)
@@ -258,14 +253,10 @@ static LLVMValueRef first_lane(struct jit_gen *g, LLVMValueRef v)
 
 LLVMValueRef jit_reg(struct jit_gen *g, uint32_t reg, enum ir_type type, bool vec)
 {
-    LLVMValueRef v = jit_get(g, reg);
     enum ir_shape shape = jit_shape(g, reg);
-    if (vec && shape == IR_AFFINE) {
-        LLVMTypeRef t = LLVMTypeOf(v);
-        v = LLVMBuildAdd(g->b, jit_splat(g, v), jit_ramp(g, t, g->a->regs[reg].stride), "");
-    } else if (!vec && shape == IR_VARYING) {
+    LLVMValueRef v = vec && shape == IR_AFFINE ? jit_affine_lanes(g, reg) : jit_get(g, reg);
+    if (!vec && shape == IR_VARYING)
         v = first_lane(g, v);
-    }
     v = jit_resize(g, v, jit_type(g, type), false);
     return vec ? jit_as_vec(g, v) : v;
 }
@@ -444,6 +435,10 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
     if (reg == IR_NONE)
         return;
     LLVMTypeRef kept = kept_type(g, reg);
+    if (g->by_lane) {
+        jit_set_wrapped(g, reg, jit_as_vec(g, jit_resize(g, v, kept, which < 4 && ir_type_is_signed(i->type))));
+        return;
+    }
     bool vec = LLVMGetTypeKind(kept) == LLVMVectorTypeKind;
     v = jit_resize(g, v, vec ? LLVMGetElementType(kept) : kept, which < 4 && ir_type_is_signed(i->type));
     if (vec)
