@@ -72,6 +72,9 @@ struct dev_events {
      * with no lock of the back end held; it must not call queue or client functions. */
     void (*client_fault)(void *arg, struct dev_client *c, int result, uint64_t address, const char *text);
     void *arg;
+    /* The user that the process becomes once the device is open, 0: it stays who it is. A file that the device is to use
+     * later has to be that user's, or open. */
+    uint32_t user;
 };
 
 struct dev_client_config {
@@ -142,6 +145,9 @@ enum dev_run_verdict {
 
 struct dev_ops {
     const char *name;
+    /* Once it is open it needs nothing of the system but memory, threads, and programs of its own: the executor gives up
+     * the rest. */
+    bool contained;
 
     /* --- device --- */
     /* All devices that there are, up to DEV_DEVICES; at least one. They are known by their place in that order. */

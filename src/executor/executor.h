@@ -121,6 +121,14 @@ int exe_engine_run(struct exe_engine *e);
 /* Any thread: dev_events.client_fault. */
 void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text);
 
+/* --- confine.c ------------------------------------------------------------------------------------------------ */
+
+/* Whom the executor of a contained device becomes; 0: it stays who it is, having no more than its user. */
+uint32_t exe_confine_user(void);
+/* Once the device is open: gives up what it does not need, for ever and for all threads. 0 or -errno; `what` (a word or
+ * two) says what failed. */
+GM_MUST_CHECK int exe_confine(const struct dev_ops *ops, uint32_t user, const char **what);
+
 /* --- order.c ------------------------------------------------------------------------------------------------- */
 
 void exe_jobs_init(struct exe_jobs *j);

@@ -51,15 +51,23 @@ static int refuse(int server, int result, const char *reason)
 static int serve(struct exe_engine *e, const char *device)
 {
     char why[256] = "";
-    const struct dev_events events = { .client_fault = exe_engine_device_fault, .arg = e };
+    struct dev_events events = { .client_fault = exe_engine_device_fault, .arg = e };
+    const char *what;
 
     e->ops = dev_find(device, why, sizeof(why));
     if (!e->ops)
         return refuse(e->server, GM_CUDA_NO_DEVICE, why);
+    if (e->ops->contained)
+        events.user = exe_confine_user();
     int result = e->ops->open(&e->dev, &events);
     if (result != 0) {
         snprintf(why, sizeof(why), "device %s does not open: error %d", device, result);
         return refuse(e->server, result, why);
+    }
+    int r = exe_confine(e->ops, events.user, &what);
+    if (r < 0) {
+        snprintf(why, sizeof(why), "the executor cannot be confined: %s: %s", what, strerror(-r));
+        return refuse(e->server, GM_CUDA_OPERATING_SYSTEM, why);
     }
     e->devices = e->ops->count(e->dev);
     e->info = e->ops->info(e->dev, 0);

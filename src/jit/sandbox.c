@@ -1,25 +1,17 @@
 #include "jit/sandbox.h"
 
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/sandbox.h"
+
 #define ADDRESS_SPACE_MAX (4ull << 30)
 #define DESCRIPTORS_MAX   16
 
-#if defined(__x86_64__)
-#define HOST_AUDIT_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define HOST_AUDIT_ARCH AUDIT_ARCH_AARCH64
-#endif
-
 /* Memory, the socket, memfds for the objects, the clock, and leaving. Nothing that opens, connects, or makes
- * processes; mmap and mprotect without PROT_EXEC (below). */
+ * processes; no memory becomes executable. */
 static const int allowed[] = {
     SYS_read,       SYS_write,        SYS_close,         SYS_fstat,          SYS_lseek,        SYS_munmap,
     SYS_brk,        SYS_mremap,       SYS_madvise,       SYS_recvmsg,        SYS_sendmsg,      SYS_ppoll,
@@ -40,47 +32,6 @@ static int limit(int what, rlim_t value)
     return setrlimit((__rlimit_resource_t)what, &r) < 0 ? -errno : 0;
 }
 
-#ifdef HOST_AUDIT_ARCH
-#define LOAD(field)             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
-#define JUMP_IF(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), yes, no)
-#define RETURN(action)          BPF_STMT(BPF_RET | BPF_K, (uint32_t)(action))
-
-/* Another architecture's system calls: killed. Not allowed: EPERM, so that a C library that asks for something new
- * can take its other way. */
-static int filter_system_calls(void)
-{
-    struct sock_filter program[16 + 2 * GM_ARRAY_LEN(allowed)];
-    unsigned short n = 0;
-
-    program[n++] = (struct sock_filter)LOAD(arch);
-    program[n++] = (struct sock_filter)JUMP_IF(HOST_AUDIT_ARCH, 1, 0);
-    program[n++] = (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS);
-    program[n++] = (struct sock_filter)LOAD(nr);
-#if defined(__x86_64__)
-    program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000u /* x32 */, 0, 1);
-    program[n++] = (struct sock_filter)RETURN(SECCOMP_RET_KILL_PROCESS);
-#endif
-    for (size_t i = 0; i < GM_ARRAY_LEN(allowed); i++) {
-        program[n++] = (struct sock_filter)JUMP_IF(allowed[i], 0, 1);
-        program[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
-    }
-    program[n++] = (struct sock_filter)JUMP_IF(SYS_mmap, 1, 0);
-    program[n++] = (struct sock_filter)JUMP_IF(SYS_mprotect, 0, 3);
-    program[n++] = (struct sock_filter)LOAD(args[2]); /* protection: low half, little endian */
-    program[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 4u /* PROT_EXEC */, 1, 0);
-    program[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
-    program[n++] = (struct sock_filter)RETURN(SECCOMP_RET_ERRNO | EPERM);
-
-    struct sock_fprog f = { .len = n, .filter = program };
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &f, 0, 0) < 0 ? -errno : 0;
-}
-#else
-static int filter_system_calls(void)
-{
-    return 0;
-}
-#endif
-
 int jit_sandbox_enter(const char **what)
 {
     int r;
@@ -92,9 +43,7 @@ int jit_sandbox_enter(const char **what)
     if ((r = limit(RLIMIT_AS, ADDRESS_SPACE_MAX)) < 0)
         return r;
 #endif
-    *what = "no_new_privs";
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        return -errno;
     *what = "seccomp";
-    return filter_system_calls();
+    const struct gm_sandbox sandbox = { .calls = allowed, .count = GM_ARRAY_LEN(allowed) };
+    return gm_sandbox_enter(&sandbox);
 }

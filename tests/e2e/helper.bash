@@ -128,6 +128,10 @@ real_setup() {
     common_setup
     unset GMUX_LIBEXECDIR # everything from the build tree
     export GMUX_GENUINE_LIBCUDA=none GMUX_DEVICE=soft GMUX_CACHE_DIR=${GMUX_CACHE_DIR-$DIR/objects}
+    # Whom root's executor becomes, and where it then has its compiled code.
+    nobodys=$(id -u gmux 2>/dev/null || echo 65520)
+    objects=$GMUX_CACHE_DIR
+    [ "$(id -u)" != 0 ] || objects+=/user-$nobodys
     misbehave=$GMUX_BUILD/tests/e2e/misbehave
 }
 

@@ -106,15 +106,14 @@ four_right() {
 }
 
 @test "a cache whose files are damaged: compiled again, and right" {
-    export GMUX_CACHE_DIR=$DIR/cache
     start_daemon
-    cached() { [ -n "$(ls "$DIR/cache"/*.o 2>/dev/null)" ]; }
+    cached() { [ -n "$(ls "$objects"/*.o 2>/dev/null)" ]; }
     # Compiling goes on behind the programs.
     run_and_look() { "$GMUX_BUILD/examples/nbody" -numbodies=256 -iterations=2 >/dev/null && cached; }
     until_true 200 run_and_look
     "$control" quit
     for damage in empty cut flipped noise; do
-        for f in "$DIR"/cache/*.o; do
+        for f in "$objects"/*.o; do
             case $damage in
             empty) : >"$f" ;;
             cut) truncate -s $(($(stat -c %s "$f") / 2)) "$f" ;;

@@ -11,10 +11,16 @@ teardown() {
     common_teardown
 }
 
+# status_of PID FIELD: its first word in /proc/PID/status.
+status_of() {
+    sed -n "s/^$2:[[:space:]]*\([^[:space:]]*\).*/\1/p" "/proc/$1/status"
+}
+
+# one_server_for_all USER EXECUTOR: numbers of the users that they run as.
 one_server_for_all() {
     [ "$(the_server | wc -l)" = 1 ]
     [ "$(stat -c %u "/proc/$(the_server)")" = "$1" ]
-    [ "$(stat -c %u "/proc/$(the_executor)")" = "$1" ]
+    [ "$(status_of "$(the_executor)" Uid)" = "$2" ]
 }
 
 nothing_is_charged() {
@@ -46,7 +52,7 @@ several_users_work() {
 @test "-M: users' programs side by side in one server, and nothing of one is another's" {
     start_daemon -M
     several_users_work
-    one_server_for_all 0
+    one_server_for_all 0 "$nobodys"
     until_true 100 no_clients
     nothing_is_charged
 }
@@ -54,9 +60,33 @@ several_users_work() {
 @test "-M --server-user: the same without root" {
     start_daemon -M --server-user 12347
     several_users_work
-    one_server_for_all 12347
+    one_server_for_all 12347 12347
     until_true 100 no_clients
     nothing_is_charged
+}
+
+@test "-M: what runs programs' kernels has no rights, new ones neither, and few system calls" {
+    local process field status
+    start_daemon -M
+    start_program steady "${a[@]}" "$misbehave" steady
+    program_says steady running
+    compiled() { ls "$objects" | grep -q '\.o$'; }
+    if [ -e "$GMUX_BUILD/src/jit/gmux-jit" ]; then
+        until_true 300 compiled
+    fi
+    for process in "$(the_executor)" $(pgrep -P "$(the_executor)"); do
+        [ "$(status_of "$process" Uid)" = "$nobodys" ]
+        [ "$(status_of "$process" Gid)" = "$nobodys" ]
+        [ -z "$(status_of "$process" Groups)" ]
+        for field in CapInh CapPrm CapEff CapAmb; do
+            [ "$(status_of "$process" "$field")" = 0000000000000000 ]
+        done
+        for status in /proc/"$process"/task/*/status; do
+            grep -q '^NoNewPrivs:[[:space:]]*1$' "$status"
+            grep -q '^Seccomp:[[:space:]]*2$' "$status"
+        done
+    done
+    end_program steady
 }
 
 @test "-M: one user's faults and deaths leave another's program alone" {

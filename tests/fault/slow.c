@@ -117,6 +117,7 @@ static int module_place(struct dev_module *m, uint64_t globals_address, bool ini
 static __attribute__((constructor)) void fill(void)
 {
     gmux_device = dev_null_ops;
+    gmux_device.contained = false; /* it opens pipes by name */
     gmux_device.name = "slow";
     gmux_device.info = info;
     gmux_device.call = call;

@@ -188,6 +188,7 @@ static uint32_t null_backlog(struct dev_client *c)
 
 const struct dev_ops dev_null_ops = {
     .name = "null",
+    .contained = true,
     .open = null_open,
     .close = null_close,
     .count = null_count,

@@ -60,7 +60,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OPERATING_SYSTEM;
     }
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
-    if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, NULL) < 0)
+    const struct soft_compiler_config compiler = { .owner = events->user };
+    if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, &compiler) < 0)
         d->compiler = NULL;
     *out = d;
     return GM_CUDA_SUCCESS;
@@ -165,6 +166,7 @@ static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t str
 
 const struct dev_ops gmux_device = {
     .name = "soft",
+    .contained = true,
     .open = soft_open,
     .close = soft_close,
     .count = soft_count,

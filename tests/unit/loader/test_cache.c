@@ -13,7 +13,7 @@ static char directory[64];
 static struct loader_cache *open_cache(uint64_t bytes)
 {
     struct loader_cache *c = NULL;
-    cr_assert_eq(loader_cache_open(&c, directory, bytes), 0);
+    cr_assert_eq(loader_cache_open(&c, directory, bytes, 0), 0);
     return c;
 }
 
@@ -116,18 +116,18 @@ Test(cache, directory_of_others_is_not_used)
 {
     struct loader_cache *c = NULL;
     cr_assert_eq(chmod(directory, 0755), 0);
-    cr_assert_eq(loader_cache_open(&c, directory, 1 << 20), -EPERM);
+    cr_assert_eq(loader_cache_open(&c, directory, 1 << 20, 0), -EPERM);
     cr_assert_eq(chmod(directory, 0770), 0);
-    cr_assert_eq(loader_cache_open(&c, directory, 1 << 20), -EPERM);
+    cr_assert_eq(loader_cache_open(&c, directory, 1 << 20, 0), -EPERM);
     cr_assert_eq(chmod(directory, 0700), 0);
     char link[128];
     snprintf(link, sizeof(link), "%s/link", directory);
     cr_assert_eq(symlink(directory, link), 0);
-    cr_assert_lt(loader_cache_open(&c, link, 1 << 20), 0);
-    cr_assert_eq(loader_cache_open(&c, "", 1 << 20), -ENOENT);
+    cr_assert_lt(loader_cache_open(&c, link, 1 << 20, 0), 0);
+    cr_assert_eq(loader_cache_open(&c, "", 1 << 20, 0), -ENOENT);
     if (geteuid() == 0) {
         cr_assert_eq(chown(directory, 1, 1), 0);
-        cr_assert_eq(loader_cache_open(&c, directory, 1 << 20), -EPERM);
+        cr_assert_eq(loader_cache_open(&c, directory, 1 << 20, 0), -EPERM);
         cr_assert_eq(chown(directory, 0, 0), 0);
     }
 }
@@ -138,7 +138,7 @@ Test(cache, makes_its_directory)
     struct stat st;
     struct loader_cache *c = NULL;
     snprintf(deep, sizeof(deep), "%s/a/b/gmux", directory);
-    cr_assert_eq(loader_cache_open(&c, deep, 1 << 20), 0);
+    cr_assert_eq(loader_cache_open(&c, deep, 1 << 20, 0), 0);
     loader_cache_close(c);
     cr_assert_eq(stat(deep, &st), 0);
     cr_assert_eq(st.st_mode & 0777, 0700);

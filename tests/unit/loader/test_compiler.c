@@ -45,7 +45,7 @@ Test(compiler, cached_object_needs_no_helper)
     make_directory(directory);
     char *object = read_named("LOADER_SAMPLE", &size);
     void *key = loader_key_create(&nobody, job.text, job.text_size, job.entry, &job.options, &key_size);
-    cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20), 0);
+    cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20, 0), 0);
     cr_assert_eq(loader_cache_put(cache, key, key_size, object, size), 0);
     loader_cache_close(cache);
 

@@ -68,10 +68,34 @@ static int make_directory(char *path)
     }
 }
 
-int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes)
+/* A directory, that user's alone. */
+static int check_owner(int fd, uint32_t owner)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    return st.st_uid != owner || (st.st_mode & 077) ? -EPERM : 0;
+}
+
+/* Opens a directory of that user's inside of root's, made if need be. Whoever else that user is cannot get here: the
+ * way leads through root's. */
+static int open_for(int directory, uint32_t owner)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "user-%u", owner);
+    bool made = mkdirat(directory, name, 0700) == 0;
+    if (!made && errno != EEXIST)
+        return -errno;
+    GM_AUTO_FD int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (made && fchown(fd, owner, owner) < 0))
+        return -errno;
+    int r = check_owner(fd, owner);
+    return r < 0 ? r : gm_take_fd(&fd);
+}
+
+int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes, uint32_t owner)
 {
     char path[PATH_MAX];
-    struct stat st;
     int r = 0;
 
     if (directory)
@@ -86,14 +110,16 @@ int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t
     if (r < 0)
         return r;
     GM_AUTO_FD int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0)
         return -errno;
-    if (st.st_uid != geteuid() || (st.st_mode & 077))
-        return -EPERM;
+    r = check_owner(fd, geteuid());
+    GM_AUTO_FD int inner = r == 0 && owner ? open_for(fd, owner) : -1;
+    if (r < 0 || (owner && inner < 0))
+        return r < 0 ? r : inner;
     struct loader_cache *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
-    c->directory = gm_take_fd(&fd);
+    c->directory = gm_take_fd(inner >= 0 ? &inner : &fd);
     c->max_bytes = max_bytes;
     c->used_bytes = UINT64_MAX;
     *out = c;

@@ -14,9 +14,11 @@
 
 struct loader_cache;
 
-/* Opens the directory, made if need be; NULL: GMUX_CACHE_DIR, $XDG_CACHE_HOME/gmux, ~/.cache/gmux. 0; -ENOENT: no
- * cache wanted (empty name) or no place for one; -EPERM: not ours alone; other -errno. */
-GM_MUST_CHECK int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes);
+/* Opens the directory, made if need be; NULL: GMUX_CACHE_DIR, $XDG_CACHE_HOME/gmux, ~/.cache/gmux. With `owner`, the
+ * user that this process, now root's, will have become when it uses the cache: a directory in there that is his alone.
+ * 0; -ENOENT: no cache wanted (empty name) or no place for one; -EPERM: not ours alone; other -errno. */
+GM_MUST_CHECK int loader_cache_open(struct loader_cache **out, const char *directory, uint64_t max_bytes,
+                                    uint32_t owner);
 void loader_cache_close(struct loader_cache *c);
 
 /* The object stored under the key, malloc'ed, or -ENOENT. Any thread. */

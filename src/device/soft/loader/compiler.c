@@ -1,6 +1,7 @@
 #include "device/soft/loader/compiler.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -38,6 +39,8 @@ struct queued {
 
 struct soft_compiler {
     char path[PATH_MAX]; /* of gmux-jit; empty: there is none */
+    char program[32];    /* the same, open: the process may become a user that does not reach the path */
+    int program_fd;
     struct loader_helper_id helper_id;
     struct loader_cache *cache; /* NULL: none */
     uint32_t timeout_ms;
@@ -127,6 +130,8 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS_DEFAULT;
 
     r = loader_helper_find(config->helper, c->path, sizeof(c->path));
+    c->program_fd = r == 0 ? open(c->path, O_PATH | O_CLOEXEC) : -1;
+    snprintf(c->program, sizeof(c->program), "/proc/self/fd/%d", c->program_fd);
     if (r == 0 && stat(c->path, &st) == 0) {
         c->helper_id.size = (uint64_t)st.st_size;
         c->helper_id.changed_ns = (uint64_t)st.st_mtim.tv_sec * GM_NS_PER_S + (uint64_t)st.st_mtim.tv_nsec;
@@ -136,7 +141,7 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
         gm_warn(&topic, "no gmux-jit on this machine: interpreter only");
     }
     r = loader_cache_open(&c->cache, config->cache_dir,
-                          config->cache_bytes ? config->cache_bytes : CACHE_BYTES_DEFAULT);
+                          config->cache_bytes ? config->cache_bytes : CACHE_BYTES_DEFAULT, config->owner);
     if (r < 0) {
         c->cache = NULL;
         gm_info(&topic, "no object cache: %s", strerror(-r));
@@ -196,7 +201,9 @@ static int ensure_helper(struct soft_compiler *c)
         return 0;
     if (!c->path[0])
         return -ENOENT;
-    int r = loader_helper_start(&c->helper, c->path);
+    int r = c->program_fd >= 0 ? loader_helper_start(&c->helper, c->program) : -ENOENT;
+    if (r < 0)
+        r = loader_helper_start(&c->helper, c->path); /* without /proc */
     if (r == 0)
         r = loader_helper_receive(&c->helper, gm_now_ns() + HELLO_TIMEOUT_NS, c->cancel, &hello, &fd);
     gm_close(fd);
@@ -408,6 +415,7 @@ void soft_compiler_destroy(struct soft_compiler *c)
         pthread_join(c->thread, NULL);
     loader_cache_close(c->cache);
     gm_close(c->cancel);
+    gm_close(c->program_fd);
     pthread_cond_destroy(&c->work);
     pthread_mutex_destroy(&c->lock);
     free(c);

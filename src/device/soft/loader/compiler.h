@@ -19,9 +19,10 @@ struct soft_compiler;
 struct soft_compiler_config {
     const char *helper;    /* path of gmux-jit; NULL: GMUX_JIT, beside the running program, GMUX_LIBEXECDIR */
     const char *cache_dir; /* NULL: GMUX_CACHE_DIR, $XDG_CACHE_HOME/gmux, ~/.cache/gmux; "": no cache */
-    uint64_t cache_bytes;  /* the cache is kept below this; 0: 256 MiB */
-    uint32_t timeout_ms;   /* longest compile; 0: 30 s */
-    uint32_t idle_ms;      /* gmux-jit leaves after that long without a job; 0: 10 s */
+    uint32_t owner; /* whose the cache is, where the process is root now and will be somebody else; 0: its own */
+    uint64_t cache_bytes; /* the cache is kept below this; 0: 256 MiB */
+    uint32_t timeout_ms;  /* longest compile; 0: 30 s */
+    uint32_t idle_ms;     /* gmux-jit leaves after that long without a job; 0: 10 s */
 };
 
 /* What to compile. Pointers need to live for the call only. */
