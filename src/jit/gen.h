@@ -89,7 +89,8 @@ enum jit_cached {
     JIT_WINDOW_BASE,
     JIT_WINDOW_BAD, /* ~window_mask */
     JIT_SHARED,
-    JIT_SHARED_MASK, /* i32 */
+    JIT_SHARED_GUARD, /* where the guard zone in front of it begins */
+    JIT_SHARED_MASK,  /* i32 */
     JIT_LOCAL,
     JIT_LOCAL_STRIDE,
     JIT_PARAMS,
@@ -244,6 +245,9 @@ LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef
 LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address);
 /* Where an offset (i32) in shared memory is, after masking. */
 LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size);
+/* Where the accesses of all lanes begin, which are `size` bytes apart, up to SOFT_SHARED_GUARD / 32: from lane 0's offset.
+ * The result may lie in the guard zone. What the lanes reach is the block's, whatever the offset. */
+LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size);
 /* Faults if a shared address, of lane 0 or of all, is misaligned: tested once for all accesses of a block through one
  * base register. */
 void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);

@@ -4,6 +4,7 @@
  */
 #include "jit/gen.h"
 
+#include "device/soft/ir/spaces.h"
 #include "jit/target.h"
 
 static LLVMValueRef c32(const struct jit_gen *g, uint64_t v)
@@ -161,14 +162,13 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* Consecutive elements of shared memory: lane 0's address is masked, and the guard zone is there for the other lanes.
- * Loads need no mask, as there is nothing that dead lanes must not read. */
+/* Consecutive elements of shared memory. Loads need no mask, as there is nothing that dead lanes must not read. */
 static void emit_shared_form(struct jit_gen *g, struct access *x)
 {
     LLVMValueRef address = jit_address(g, false);
     if (x->size > 1)
         jit_check_shared_alignment(g, address, x->active, x->size);
-    LLVMValueRef p = jit_shared_pointer(g, jit_low32(g, address), x->size);
+    LLVMValueRef p = jit_shared_span(g, jit_low32(g, address), x->size);
     if (!x->store || (x->count == 1 && g->target->avx512)) {
         emit_contiguous_form(g, x, p, !x->store);
         return;
@@ -186,7 +186,7 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
 
 /* --- lanes at a stride of several elements: structures --- */
 
-#define STRIDE_MAX 32 /* bytes: 32 of them fit behind the end of shared memory */
+#define STRIDE_MAX (SOFT_SHARED_GUARD / JIT_LANES_MAX)
 
 /* Whether the access is worth taking the lanes' whole structures: these are aligned pieces of a power of two, so that
  * they lie in pages that the lanes access anyway. Only shared memory, which no other thread sees, is written so. */
@@ -243,7 +243,7 @@ static void emit_structure_form(struct jit_gen *g, struct access *x)
     jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
     LLVMValueRef p = LLVMBuildAnd(g->b, address, c64(g, ~(stride - 1)), "");
     if (g->i->space == IR_SPACE_SHARED)
-        p = jit_shared_pointer(g, jit_low32(g, p), (unsigned)stride);
+        p = jit_shared_span(g, jit_low32(g, p), (unsigned)stride);
     else
         p = LLVMBuildIntToPtr(g->b, p, g->ptr, "");
     emit_whole_structures(g, x, p, (unsigned)stride / x->esize, (unsigned)offset);

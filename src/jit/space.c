@@ -87,9 +87,8 @@ LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef
     return LLVMBuildGEP2(g->b, g->i8, base, &offset, 1, "");
 }
 
-/* Where an offset in shared memory is, after masking. Masks fit in 31 bits: sign extension lets x86 use 32-bit
- * indices. */
-LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size)
+/* `base` + (offset & mask). Masks fit in 31 bits: sign extension lets x86 use 32-bit indices. */
+static LLVMValueRef masked_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset, unsigned size)
 {
     LLVMValueRef mask = jit_cached(g, JIT_SHARED_MASK);
     if (size > 1)
@@ -97,7 +96,20 @@ LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned
     if (jit_is_vec(offset))
         mask = jit_splat(g, mask);
     offset = LLVMBuildAnd(g->b, offset, mask, "");
-    return jit_byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
+    return jit_byte_pointer(g, base, LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
+}
+
+LLVMValueRef jit_shared_pointer(struct jit_gen *g, LLVMValueRef offset, unsigned size)
+{
+    return masked_pointer(g, jit_cached(g, JIT_SHARED), offset, size);
+}
+
+/* Lane 0 need not run: in `if (t > 0) x = s[t - 1]` its address lies in front of shared memory, where the other lanes'
+ * are good. So what is masked counts from the guard zone's start. */
+LLVMValueRef jit_shared_span(struct jit_gen *g, LLVMValueRef offset, unsigned size)
+{
+    LLVMValueRef from = LLVMBuildAdd(g->b, offset, c32(g, SOFT_SHARED_GUARD), "");
+    return masked_pointer(g, jit_cached(g, JIT_SHARED_GUARD), from, size);
 }
 
 LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address)
@@ -201,7 +213,7 @@ void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMVal
     if (regular && g->checked[a->base] >= size - 1)
         return;
     fault_unless(g, misaligned(g, address, size), address, active, size);
-    if (regular && !g->guard)
+    if (regular && g->i->guard == IR_NONE)
         g->checked[a->base] = size - 1;
 }
 

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "device/soft/ir/spaces.h"
 #include "jit/gen.h"
 
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg)
@@ -132,6 +133,11 @@ LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
     case JIT_SHARED:
         *v = jit_field(g, offsetof(struct soft_block, shared), g->ptr);
         break;
+    case JIT_SHARED_GUARD: {
+        LLVMValueRef back = LLVMConstInt(g->i64, (uint64_t) - (int64_t)SOFT_SHARED_GUARD, 1);
+        *v = LLVMBuildGEP2(g->prelude, g->i8, jit_cached(g, JIT_SHARED), &back, 1, "");
+        break;
+    }
     case JIT_SHARED_MASK:
         *v = LLVMBuildTrunc(g->prelude, jit_field(g, offsetof(struct soft_block, shared_mask), g->i64), g->i32, "");
         break;

@@ -34,7 +34,7 @@ static void measure(struct soft_bench *s, enum soft_tier tier, const char *text,
     if (!soft_bench_place(s, text, strlen(text), "nbody_f32", why, sizeof(why)))
         return;
     struct soft_code *code =
-        soft_bench_code(s, tier, text, strlen(text), "nbody_f32", &unsupported, why, sizeof(why));
+        soft_bench_code(s, tier, NULL, text, strlen(text), "nbody_f32", &unsupported, why, sizeof(why));
     if (!code) {
         fprintf(stderr, "%s\n", why);
         return;

@@ -30,7 +30,9 @@ static bool run_one(struct soft_bench *s, const struct random_kernel *k, enum so
     setenv("GMUX_INTERP_ISA", isa, 1);
     if (!soft_bench_place(s, k->text, size, "k", why, why_size))
         return false;
-    struct soft_code *code = soft_bench_code(s, tier, k->text, size, "k", unsupported, why, why_size);
+    struct soft_job_options options = { 0 };
+    memcpy(options.ntid, k->block, sizeof(options.ntid));
+    struct soft_code *code = soft_bench_code(s, tier, &options, k->text, size, "k", unsupported, why, why_size);
     if (!code)
         return false;
     uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4), *out = soft_bench_alloc(s, sizeof(m->out)),

@@ -42,7 +42,9 @@ static void run_tier(struct soft_bench *s, enum soft_tier tier, struct ptx_case 
         report(true, path, name, "not for the compiler", true);
         return;
     }
-    if (!soft_bench_case(s, tier, c, &fault, &unsupported, why, sizeof(why))) {
+    struct soft_job_options options = { 0 };
+    memcpy(options.ntid, c->block, sizeof(options.ntid)); /* as the device has it compiled */
+    if (!soft_bench_case(s, tier, &options, c, &fault, &unsupported, why, sizeof(why))) {
         report(unsupported, path, name, why, unsupported);
         return;
     }

@@ -85,7 +85,7 @@ bool soft_bench_has_jit(struct soft_bench *s)
     char why[256];
     bool unsupported;
     struct soft_code *code =
-        soft_bench_code(s, SOFT_TIER_JIT, text, sizeof(text) - 1, "k", &unsupported, why, sizeof(why));
+        soft_bench_code(s, SOFT_TIER_JIT, NULL, text, sizeof(text) - 1, "k", &unsupported, why, sizeof(why));
     if (code)
         code->destroy(code);
     return code != NULL;
@@ -109,13 +109,16 @@ static struct ir_module *parse(const char *text, size_t size, const char *entry,
     return m;
 }
 
-struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const char *text, size_t size,
-                                  const char *entry, bool *unsupported, char *why, size_t why_size)
+struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
+                                  const char *text, size_t size, const char *entry, bool *unsupported, char *why,
+                                  size_t why_size)
 {
     *unsupported = false;
     if (tier == SOFT_TIER_JIT) {
         struct soft_job job = { .text = text, .text_size = size, .entry = entry };
         struct soft_compiler *compiler = bench_compiler(s);
+        if (options)
+            job.options = *options;
         if (!compiler) {
             snprintf(why, why_size, "no compiler");
             return NULL;
@@ -264,13 +267,11 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
 {
     uint32_t threads = block[0] * block[1] * block[2], warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
     uint32_t shared = s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;
-    uint64_t reserved = SOFT_SHARED_MIN;
-    while (reserved < shared)
-        reserved *= 2;
+    uint64_t reserved = soft_shared_reserve(shared);
     uint64_t local_stride = (code->local_bytes + 15ull) & ~15ull;
     uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
-    uint8_t *area = aligned_alloc(128, 128 + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) +
-                                           ((local_stride * warps * 32 + 127) & ~127ull) + save_stride * warps);
+    uint64_t local = (local_stride * warps * 32 + 127) & ~127ull;
+    uint8_t *area = aligned_alloc(128, 128 + SOFT_SHARED_GUARD + reserved + local + save_stride * warps);
     enum ptx_fault fault = PTX_FAULT_NONE;
     if (!area)
         abort();
@@ -282,12 +283,11 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .shared_size = shared,
         .dynamic_shared = dynamic_shared,
         .params = params,
-        .shared = area,
+        .shared = area + SOFT_SHARED_GUARD,
         .shared_mask = reserved - 1,
-        .local = area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull),
+        .local = area + SOFT_SHARED_GUARD + reserved,
         .local_stride = local_stride,
-        .save =
-            area + SOFT_SHARED_GUARD + ((reserved + 127) & ~127ull) + ((local_stride * warps * 32 + 127) & ~127ull),
+        .save = area + SOFT_SHARED_GUARD + reserved + local,
         .save_stride = save_stride,
         .window_base = (uint64_t)(uintptr_t)s->window,
         .window_mask = WINDOW_BYTES - 1,
@@ -301,7 +301,7 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
                 s->block.ctaid[1] = y;
                 s->block.ctaid[2] = z;
                 s->block.block_linear = x + grid[0] * (y + grid[1] * z);
-                memset(s->block.shared, 0, reserved);
+                memset(area, 0, SOFT_SHARED_GUARD + reserved);
                 fault = run_guarded(code, &s->block);
             }
     char sink[1] = "";
@@ -311,15 +311,16 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
     return fault;
 }
 
-bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, struct ptx_case *c, enum ptx_fault *fault,
-                     bool *unsupported, char *why, size_t why_size)
+bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
+                     struct ptx_case *c, enum ptx_fault *fault, bool *unsupported, char *why, size_t why_size)
 {
     static uint8_t params[PARAMS_MAX];
     void *buffers[PTX_ARGS_MAX];
     *unsupported = false;
     if (!soft_bench_place(s, c->text, c->text_size, c->kernel, why, why_size))
         return false;
-    struct soft_code *code = soft_bench_code(s, tier, c->text, c->text_size, c->kernel, unsupported, why, why_size);
+    struct soft_code *code =
+        soft_bench_code(s, tier, options, c->text, c->text_size, c->kernel, unsupported, why, why_size);
     if (!code)
         return false;
     ptx_case_reset(c);

@@ -7,6 +7,7 @@
 
 #include "case.h"
 #include "device/soft/exec/code.h"
+#include "device/soft/loader/job.h"
 
 struct ir_module;
 
@@ -20,9 +21,11 @@ void soft_bench_destroy(struct soft_bench *s);
 /* Whether there is a compiler. */
 bool soft_bench_has_jit(struct soft_bench *s);
 
-/* Code for an entry; the module is parsed anew. NULL with the reason in `why`; *unsupported: the tier cannot do it. */
-struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const char *text, size_t size,
-                                  const char *entry, bool *unsupported, char *why, size_t why_size);
+/* Code for an entry; the module is parsed anew. `options` is for the compiler; NULL: code for any block size. NULL with
+ * the reason in `why`; *unsupported: the tier cannot do it. */
+struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
+                                  const char *text, size_t size, const char *entry, bool *unsupported, char *why,
+                                  size_t why_size);
 
 /* Puts the module's globals at the start of the window, whose rest is then free. */
 bool soft_bench_place(struct soft_bench *s, const char *text, size_t size, const char *entry, char *why,
@@ -38,7 +41,7 @@ uint32_t soft_bench_param(const struct soft_bench *s, uint32_t k);
 const struct soft_block *soft_bench_block(const struct soft_bench *s);
 
 /* A whole case. False if it could not be run: `why`; *unsupported as above. */
-bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, struct ptx_case *c, enum ptx_fault *fault,
-                     bool *unsupported, char *why, size_t why_size);
+bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
+                     struct ptx_case *c, enum ptx_fault *fault, bool *unsupported, char *why, size_t why_size);
 
 #endif

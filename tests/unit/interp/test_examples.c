@@ -34,7 +34,7 @@ static void begin(const char *example, const char *entry)
     text = read_file(example);
     bench = soft_bench_create();
     cr_assert(soft_bench_place(bench, text, strlen(text), entry, why, sizeof(why)), "%s", why);
-    code = soft_bench_code(bench, SOFT_TIER_INTERP, text, strlen(text), entry, &unsupported, why, sizeof(why));
+    code = soft_bench_code(bench, SOFT_TIER_INTERP, NULL, text, strlen(text), entry, &unsupported, why, sizeof(why));
     cr_assert_not_null(code, "%s", why);
 }
 

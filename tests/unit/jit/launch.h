@@ -12,6 +12,7 @@
 
 #include "device/soft/exec/code.h"
 #include "device/soft/exec/helpers.h"
+#include "device/soft/ir/spaces.h"
 
 #define LAUNCH_WINDOW      UINT64_C(0x400000000000)
 #define LAUNCH_WINDOW_SIZE (UINT64_C(1) << 30)
@@ -40,16 +41,17 @@ static inline void launch_init(struct launch *l)
     if (p == MAP_FAILED)
         launch_die("window");
     soft_helpers_init(&l->helpers, NULL);
-    l->block.shared = aligned_alloc(4096, LAUNCH_SHARED + 4096);
-    if (!l->block.shared)
+    uint8_t *shared = aligned_alloc(4096, SOFT_SHARED_GUARD + LAUNCH_SHARED);
+    if (!shared)
         launch_die("shared memory");
-    memset(l->block.shared, 0, LAUNCH_SHARED);
+    memset(shared, 0, SOFT_SHARED_GUARD + LAUNCH_SHARED);
+    l->block.shared = shared + SOFT_SHARED_GUARD;
 }
 
 static inline void launch_finish(struct launch *l)
 {
     munmap((void *)(uintptr_t)LAUNCH_WINDOW, LAUNCH_WINDOW_SIZE);
-    free(l->block.shared);
+    free(l->block.shared - SOFT_SHARED_GUARD);
 }
 
 /* Zeroed memory in the window. */
@@ -75,16 +77,13 @@ static inline enum soft_outcome launch_run(struct launch *l, const struct soft_c
 {
     struct soft_block *b = &l->block;
     enum soft_outcome r = SOFT_DONE;
-    uint64_t reserved = 64;
 
     memcpy(b->nctaid, grid, sizeof(b->nctaid));
     memcpy(b->ntid, block, sizeof(b->ntid));
     b->threads = block[0] * block[1] * block[2];
     b->warps = (b->threads + SOFT_WARP - 1) / SOFT_WARP;
-    while (reserved < shared_bytes)
-        reserved *= 2;
     b->shared_size = shared_bytes;
-    b->shared_mask = reserved - 1;
+    b->shared_mask = soft_shared_reserve(shared_bytes) - 1;
     b->params = l->params;
     b->local_stride = (code->local_bytes + 15) & ~15u;
     b->save_stride = code->save_bytes;

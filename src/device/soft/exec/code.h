@@ -30,7 +30,7 @@ struct soft_helpers;
 
 /* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code: new fields at the
  * end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets from offsetof(). */
-#define SOFT_ABI_VERSION 1
+#define SOFT_ABI_VERSION 2
 struct soft_block {
     uint32_t ctaid[3];
     uint32_t nctaid[3];
@@ -41,8 +41,8 @@ struct soft_block {
     uint32_t alive;        /* lanes of that warp that exist and have not exited (compiled code) */
     uint32_t shared_size;  /* static + dynamic, bytes */
     const uint8_t *params; /* packed parameters */
-    uint8_t *shared;       /* the block's shared memory; a power of two of bytes is reserved */
-    uint64_t shared_mask;  /* that power of two - 1: shared addresses are masked with it */
+    uint8_t *shared;       /* the block's shared memory, between guard zone and reserve (spaces.h) */
+    uint64_t shared_mask;  /* soft_shared_reserve() - 1: shared addresses are masked with it */
     uint8_t *local;        /* local memory of the block: local_stride bytes per thread */
     uint64_t local_stride;
     uint8_t *save; /* registers across barriers: save_stride bytes per warp */

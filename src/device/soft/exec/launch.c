@@ -67,15 +67,13 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
     struct soft_block *b = &w->block;
     const struct soft_kernel *k = l->kernel;
     const struct dev_client *c = k->module->client;
-    uint64_t shared = SOFT_SHARED_MIN;
+    uint64_t shared = soft_shared_reserve(l->shared_bytes);
     uint64_t local_stride = (GM_MAX(k->local_bytes, code->local_bytes) + 15u) & ~15u;
     uint64_t save_stride = ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
     /* Warps work on whole vectors: lanes that do not exist have room as well. */
     uint64_t local = local_stride * warps * SOFT_WARP;
 
-    while (shared < l->shared_bytes)
-        shared *= 2;
     if (!soft_scratch_reserve(&w->shared, shared + SOFT_SHARED_GUARD) || !soft_scratch_reserve(&w->local, local) ||
         !soft_scratch_reserve(&w->save, save_stride * warps))
         return false;
@@ -90,7 +88,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
     b->shared_size = l->shared_bytes;
     b->dynamic_shared = l->dynamic_bytes;
     b->params = l->params;
-    b->shared = w->shared.data;
+    b->shared = w->shared.data + SOFT_SHARED_GUARD;
     b->shared_mask = shared - 1;
     b->local = w->local.data;
     b->local_stride = local_stride;

@@ -2,8 +2,8 @@
  * The interpreter: tier 0 of the software device. It runs a kernel at once, without a compiler, is what the compiler
  * is tested against, and does what the compiler cannot.
  *
- * Per warp it needs soft_code.save_bytes of soft_block.save, aligned to 128; soft_block.shared has at least
- * SOFT_SHARED_MIN bytes. soft_block.first_thread and .alive are not used.
+ * Per warp it needs soft_code.save_bytes of soft_block.save, aligned to 128; soft_block.shared has
+ * soft_shared_reserve() bytes. soft_block.first_thread and .alive are not used.
  */
 #ifndef GMUX_SOFT_INTERP_INTERP_H
 #define GMUX_SOFT_INTERP_INTERP_H

@@ -6,9 +6,9 @@
  * 4 GiB each, outside every window and outside what the host maps; the low 32 bits are the address in the space:
  *
  *   shared   byte in the block's shared memory. Masked with soft_block.shared_mask, never faults for its address; the
- *            memory reserved for a block is a power of two of at least SOFT_SHARED_MIN bytes, so that an aligned
- *            access stays inside. SOFT_SHARED_GUARD bytes more lie behind it: compiled code masks the address of a
- *            warp's first lane only where lanes access consecutive elements.
+ *            memory reserved for a block is a power of two (soft_shared_reserve), so that an aligned access stays
+ *            inside. Where lanes access consecutive elements, compiled code masks the address of lane 0 only, which
+ *            need not run: for it SOFT_SHARED_GUARD bytes lie in front of the block's memory.
  *   local    byte in the local memory of the thread that uses the address: the same pointer names another byte in
  *            another thread. An access not inside [0, local_stride) is SOFT_FAULT_ADDRESS.
  *   param    byte in the kernel's parameters; read only. Outside of them: SOFT_FAULT_ADDRESS.
@@ -33,8 +33,18 @@
 #define SOFT_LOCAL_BASE  (SOFT_SPACE_LOCAL << SOFT_SPACE_SHIFT)
 #define SOFT_PARAM_BASE  (SOFT_SPACE_PARAM << SOFT_SPACE_SHIFT)
 
-#define SOFT_SHARED_MIN   64u   /* least bytes behind soft_block.shared, whatever the kernel declares */
-#define SOFT_SHARED_GUARD 1024u /* and behind these: 32 lanes at the longest stride that is accessed as a whole */
+#define SOFT_SHARED_GUARD                                                                                            \
+    1024u /* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
+
+/* Bytes reserved behind soft_block.shared for a block that has `bytes` of shared memory: a power of two. With the guard
+ * zone in front, 32 lanes that begin at the last masked address stay inside as well. */
+static inline uint64_t soft_shared_reserve(uint32_t bytes)
+{
+    uint64_t reserved = SOFT_SHARED_GUARD;
+    while (reserved < (uint64_t)bytes + SOFT_SHARED_GUARD)
+        reserved *= 2;
+    return reserved;
+}
 
 static inline bool soft_address_is_shared(uint64_t generic)
 {
