@@ -3,6 +3,7 @@
  */
 #include "jit/gen.h"
 
+#include "device/soft/exec/helpers.h"
 #include "jit/target.h"
 
 /* True if the source is known now. */
@@ -238,6 +239,31 @@ static void emit_elect(struct jit_gen *g)
     jit_set(g, 4, equal(g, jit_ramp(g, g->i32, 1), jit_splat(g, leader)));
 }
 
+/* A call of the host's function; all products of a kernel region use the same room for it. */
+static void emit_mma(struct jit_gen *g)
+{
+    LLVMTypeRef row = jit_vec(g, g->i32), params[] = { g->i32, g->i32, g->ptr, g->ptr };
+    LLVMTypeRef type = LLVMFunctionType(g->nothing, params, 4, 0);
+    LLVMValueRef results[4];
+    if (!g->matrices)
+        g->matrices = jit_alloca(g, LLVMArrayType(row, 11), "matrices");
+    for (unsigned k = 0; k < 7; k++) {
+        LLVMValueRef at = LLVMConstInt(g->i32, k, 0);
+        LLVMBuildStore(g->b, jit_src(g, &g->i->src[k], IR_B32, true),
+                       LLVMBuildGEP2(g->b, row, g->matrices, &at, 1, ""));
+    }
+    LLVMValueRef at = LLVMConstInt(g->i32, 7, 0), out = LLVMBuildGEP2(g->b, row, g->matrices, &at, 1, "");
+    LLVMValueRef args[] = { LLVMConstInt(g->i32, g->i->mode, 0), LLVMConstInt(g->i32, g->i->mode2, 0), g->matrices,
+                            out };
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, mma)), args, 4, "");
+    for (unsigned k = 0; k < 4; k++) {
+        at = LLVMConstInt(g->i32, k, 0);
+        results[k] = LLVMBuildLoad2(g->b, row, LLVMBuildGEP2(g->b, row, out, &at, 1, ""), "");
+    }
+    for (unsigned k = 0; k < 4; k++)
+        jit_set(g, k, results[k]);
+}
+
 bool jit_emit_cross(struct jit_gen *g)
 {
     switch (g->i->op) {
@@ -258,6 +284,9 @@ bool jit_emit_cross(struct jit_gen *g)
         return true;
     case IR_OP_ELECT:
         emit_elect(g);
+        return true;
+    case IR_OP_MMA:
+        emit_mma(g);
         return true;
     default:
         return false;

@@ -67,6 +67,7 @@ struct jit_gen {
     struct jit_wrapped {
         LLVMValueRef is, lanes; /* allocas: i1, vector */
     } * wrapped;                /* by register that is affine on condition: affine.c */
+    LLVMValueRef matrices;      /* alloca: operands and results of MMA; NULL: none yet */
     bool by_lane;               /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting;      /* alloca i32 by block */
     LLVMBasicBlockRef *entry;   /* by block, NULL: not in this region */
@@ -212,6 +213,9 @@ struct jit_lane_loop {
 };
 void jit_lanes_begin(struct jit_gen *g, struct jit_lane_loop *l, LLVMValueRef bits);
 void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
+
+/* A function of struct soft_helpers. */
+LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 
 /* --- affine.c --- */
 /* The register is affine on condition. */

@@ -50,6 +50,16 @@ static LLVMValueRef combine(struct jit_gen *g, LLVMValueRef old, LLVMValueRef v)
         return LLVMBuildXor(g->b, old, v, "");
     case IR_ATOM_EXCH:
         return v;
+    case IR_ATOM_PHASE: { /* as ir_phase_add() */
+        LLVMValueRef sum = LLVMBuildAdd(g->b, old, v, "");
+        LLVMValueRef expected = LLVMBuildAnd(g->b, LLVMBuildLShr(g->b, sum, jit_const(g, sum, IR_PHASE_EXPECTED), ""),
+                                             jit_const(g, sum, 0xfffff), "");
+        LLVMValueRef next =
+            LLVMBuildXor(g->b, LLVMBuildOr(g->b, sum, expected, ""), jit_const(g, sum, IR_PHASE_BIT), "");
+        cond = LLVMBuildICmp(g->b, LLVMIntEQ, LLVMBuildAnd(g->b, sum, jit_const(g, sum, IR_PHASE_COUNTS), ""),
+                             LLVMConstNull(LLVMTypeOf(sum)), "");
+        return jit_select(g, cond, next, sum);
+    }
     case IR_ATOM_MIN:
         if (real)
             return NULL;
@@ -236,7 +246,7 @@ static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
     return LLVMBuildAdd(g->b, g->first, lane, "");
 }
 
-static LLVMValueRef helper_function(struct jit_gen *g, size_t offset)
+LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
     LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_HELPERS), &at, 1, "");
@@ -264,7 +274,7 @@ static void emit_printf(struct jit_gen *g)
     LLVMValueRef args[] = { g->block, thread_of(g, l.lane), jit_pick(g, format, l.lane),
                             jit_pick(g, arguments, l.lane) };
     LLVMValueRef r =
-        LLVMBuildCall2(g->b, type, helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
+        LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, vprintf)), args, 4, "");
     LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, g->i32), result, "");
     LLVMBuildStore(g->b, LLVMBuildInsertElement(g->b, all, r, l.lane, ""), result);
     jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntEQ, r, c32(g, (uint32_t)SOFT_PRINT_FAULT), ""), fault);
@@ -294,7 +304,7 @@ static void emit_assertion(struct jit_gen *g)
                             jit_pick(g, jit_src(g, &g->i->src[1], IR_U64, true), lane),
                             jit_pick(g, jit_src(g, &g->i->src[2], IR_U32, true), lane),
                             jit_pick(g, jit_src(g, &g->i->src[3], IR_U64, true), lane) };
-    LLVMBuildCall2(g->b, type, helper_function(g, offsetof(struct soft_helpers, assert_fail)), args, 6, "");
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, assert_fail)), args, 6, "");
     emit_end(g, SOFT_FAULT_ASSERT);
 }
 

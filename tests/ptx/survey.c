@@ -44,10 +44,10 @@ static void survey_module(const char *path, const struct ir_module *m, bool entr
         if (!fn->is_entry)
             continue;
         t->kernels++;
-        struct soft_code *code = fn->lacks ? NULL : interp_code_create(m, i, why, sizeof(why));
+        struct soft_code *code = interp_code_create(m, i, why, sizeof(why));
         if (!code) {
             lacking++;
-            printf("lacks\t%s\t%s\t%s\n", path, ir_name(m, fn->name), fn->lacks ? ir_name(m, fn->lacks) : why);
+            printf("lacks\t%s\t%s\t%s\n", path, ir_name(m, fn->name), why);
             continue;
         }
         code->destroy(code);

@@ -122,10 +122,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
 static int kernel_interpret(struct soft_kernel *k, const struct ir_module *ir, uint32_t fn)
 {
     char why[LACKS_MAX];
-    if (!ir->fns[fn].lacks)
-        k->interpreter = interp_code_create(ir, fn, why, sizeof(why));
-    else
-        snprintf(why, sizeof(why), "%s", ir_name(ir, ir->fns[fn].lacks));
+    k->interpreter = interp_code_create(ir, fn, why, sizeof(why));
     if (k->interpreter)
         return GM_CUDA_SUCCESS;
     k->lacks = strdup(why);

@@ -356,5 +356,6 @@ void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
         .vprintf = helper_vprintf,
         .assert_fail = helper_assert_fail,
         .print = print,
+        .mma = soft_helper_mma,
     };
 }

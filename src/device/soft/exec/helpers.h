@@ -1,5 +1,6 @@
 /*
- * What a kernel may call in the host: vprintf and __assertfail. (malloc answers NULL and free does nothing; neither
+ * What a kernel may call in the host: vprintf and __assertfail; and what instructions mean that both interpreter and
+ * compiled code leave to a C function. (malloc answers NULL and free does nothing; neither
  * needs a helper.) The table is one per client, because it holds the client's print buffer.
  *
  * Helpers run inside run_block: code.h's rule holds for them, they neither allocate nor lock, and they can be left at
@@ -24,8 +25,13 @@ struct soft_helpers {
     void (*assert_fail)(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file, uint32_t line,
                         uint64_t function);
     struct soft_print *print; /* NULL: prints go nowhere */
+    /* IR_OP_MMA for a warp, by register and lane: `in` has 7 registers, `out` 4; a, b: what A and B
+     * consist of, enum ir_mma. */
+    void (*mma)(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
 };
 #define SOFT_PRINT_FAULT INT32_MIN
+
+void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
 
 /* The entries above; `print` is kept. */
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);

@@ -1,6 +1,6 @@
 /*
  * Running one block: each warp in turn until its lanes have exited or wait at a barrier, then again those that a
- * complete barrier lets go on.
+ * complete barrier lets go on, and those that were at it for long.
  */
 #include <fenv.h>
 #include <string.h>
@@ -25,6 +25,7 @@ static void warp_begin(struct interp_run *r, uint32_t index)
 static void warp_run(struct interp_run *r, uint32_t index)
 {
     r->warp_index = index;
+    r->branches = 0;
     r->first_thread = index * SOFT_WARP;
     r->base[0] = r->block->save + index * r->block->save_stride;
     r->warp = (struct interp_warp *)(void *)r->base[0];
@@ -48,6 +49,7 @@ enum soft_outcome interp_run_block(const struct soft_code *code, struct soft_blo
             warp_run(&r, k);
             if (r.outcome != SOFT_DONE)
                 return r.outcome;
+            again |= w->low != INTERP_NO_BLOCK;
             if (r.barriers_used && interp_barriers_release(&r))
                 again = true;
         }

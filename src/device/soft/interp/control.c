@@ -3,7 +3,8 @@
  *
  * Running the lowest block first keeps lanes in a loop until all have left it. A lane that spins for another lane of its
  * own warp to do something behind the loop (a lock, say) would then wait for ever. Therefore lanes that run while
- * others wait do so for a limited number of branches; then those that wait get a turn, in rotation.
+ * others wait do so for a limited number of branches; then those that wait get a turn, in rotation. For the same reason a
+ * warp that has taken many branches lets the other warps of its block run.
  */
 #include "device/soft/interp/program.h"
 
@@ -11,6 +12,7 @@
 #define PATIENCE_LEAST (1u << 10)
 #define STICKY         4096u
 #define HOLDS_MAX      64u
+#define WARP_TURN      2048u /* branches */
 
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame)
 {
@@ -113,8 +115,18 @@ static const struct interp_insn *go_among_waiting(struct interp_run *r, uint32_t
     return r->program->blocks[block].first;
 }
 
+/* The warp goes on at `block` once the others have had their turn. */
+static const struct interp_insn *yield(struct interp_run *r, uint32_t block)
+{
+    interp_wait_at(r, block, r->mask);
+    interp_mask_set(r, 0);
+    return NULL;
+}
+
 const struct interp_insn *interp_go(struct interp_run *r, uint32_t block)
 {
+    if (GM_UNLIKELY(++r->branches > WARP_TURN))
+        return yield(r, block);
     if (GM_LIKELY(r->warp->low == INTERP_NO_BLOCK))
         return r->program->blocks[block].first;
     return go_among_waiting(r, block);

@@ -2,6 +2,7 @@
  * Instructions by which lanes see each other's values. The forms with a member mask wait until the members are here
  * (interp_together); a lane named there that never comes is left out.
  */
+#include "device/soft/exec/helpers.h"
 #include "device/soft/interp/program.h"
 
 static uint64_t source(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
@@ -204,6 +205,25 @@ const struct interp_insn *interp_elect(const struct interp_insn *i, struct inter
     give_all(r, x->d[0], x->d_width[0], leader);
     if (x->p != INTERP_NOWHERE)
         interp_pred_write(r, x->p, members ? 1u << leader : 0);
+    return i + 1;
+}
+
+const struct interp_insn *interp_mma(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    const struct interp_insn *next;
+    uint32_t in[7][SOFT_WARP], out[4][SOFT_WARP];
+    if (!gather(i, r, x, 7, &next))
+        return next;
+    for (unsigned k = 0; k < 7; k++)
+        for (unsigned l = 0; l < SOFT_WARP; l++)
+            in[k][l] = (uint32_t)source(r, x, k, l);
+    soft_helper_mma(x->ir.mode, x->ir.mode2, in, out);
+    for (unsigned k = 0; k < x->ir.dst_count; k++)
+        for (uint32_t left = r->mask; left; left &= left - 1) {
+            unsigned l = (unsigned)__builtin_ctz(left);
+            interp_lane_write(r, x->d[k], x->d_width[k], l, out[k][l]);
+        }
     return i + 1;
 }
 

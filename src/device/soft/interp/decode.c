@@ -238,6 +238,10 @@ static void code_destroy(struct soft_code *base)
 
 struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
 {
+    if (m->fns[fn].lacks) {
+        snprintf(why, why_size, "%s", ir_name(m, m->fns[fn].lacks));
+        return NULL;
+    }
     struct interp_code *c = calloc(1, sizeof(*c));
     if (!c) {
         snprintf(why, why_size, "out of memory");

@@ -462,6 +462,7 @@ bool interp_is_sync(const struct ir_instr *i)
     case IR_OP_MATCH:
     case IR_OP_REDUX:
     case IR_OP_ELECT:
+    case IR_OP_MMA:
         return (i->flags & IR_F_SYNC) != 0;
     case IR_OP_BARWARP:
         return true;
@@ -483,6 +484,8 @@ static interp_fn *cross_lane(uint8_t op)
         return interp_redux;
     case IR_OP_ELECT:
         return interp_elect;
+    case IR_OP_MMA:
+        return interp_mma;
     case IR_OP_BARWARP:
         return interp_warp_sync;
     default:
@@ -524,6 +527,7 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
     case IR_OP_MATCH:
     case IR_OP_REDUX:
     case IR_OP_ELECT:
+    case IR_OP_MMA:
     case IR_OP_BARWARP:
         emit_slow(b, i, cross_lane(i->op), NULL, i->op == IR_OP_SHFL ? INTERP_W32 : INTERP_W64);
         return true;

@@ -239,6 +239,8 @@ static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint6
         return x >= y ? 0 : x + 1;
     case IR_ATOM_DEC:
         return x == 0 || x > y ? y : x - 1;
+    case IR_ATOM_PHASE:
+        return ir_phase_add(old, v);
     default: /* EXCH */
         return v;
     }

@@ -144,6 +144,7 @@ struct interp_run {
     uint32_t warp_index;
     enum soft_outcome outcome;
     uint32_t alive_threads;                  /* of the block */
+    uint32_t branches;                       /* that the warp took in this turn */
     uint32_t barriers_used;                  /* bit per barrier where somebody has arrived */
     GM_ALIGNED(64) int32_t lanes[SOFT_WARP]; /* mask, one word per lane: 0 or -1 */
     GM_ALIGNED(64) uint64_t scratch[SOFT_WARP];
@@ -231,7 +232,8 @@ interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, 
 interp_scalar interp_scalar_isspacep;
 
 /* --- cross.c --- */
-interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_warp_sync;
+interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_mma,
+    interp_warp_sync;
 
 /* --- memory.c --- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;

@@ -61,6 +61,18 @@ enum ir_sreg {
     IR_SREG_COUNT,
 };
 
+/* What IR_ATOM_PHASE makes of a barrier's word. */
+#define IR_PHASE_COUNTS   (~UINT64_C(0) << 43 | 0xfffff)
+#define IR_PHASE_BIT      (UINT64_C(1) << 40)
+#define IR_PHASE_EXPECTED 20
+static inline uint64_t ir_phase_add(uint64_t word, uint64_t by)
+{
+    word += by;
+    if (word & IR_PHASE_COUNTS)
+        return word;
+    return (word | (word >> IR_PHASE_EXPECTED & 0xfffff)) ^ IR_PHASE_BIT;
+}
+
 /* Properties of opcodes (ir_op_info.properties). */
 enum {
     IR_P_LOAD = 1,        /* reads memory through `address` */
@@ -159,6 +171,8 @@ enum ir_mode {
     IR_ATOM_DEC,
     IR_ATOM_EXCH,
     IR_ATOM_CAS,
+    IR_ATOM_PHASE, /* mbarrier (ptx/async.c): add; when bits 0 .. 19 and 43 .. 63 are zero then, bits 20 .. 39 go to
+                    * 0 .. 19 and bit 40 changes */
     /* SHFL */
     IR_SHFL_UP,
     IR_SHFL_DOWN,
@@ -178,6 +192,22 @@ enum ir_mode {
     /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
     IR_CVTA_FROM,
     IR_CVTA_TO,
+};
+
+/* MMA: ir_instr.mode and .mode2, the elements of A and B. From S8 on C has s32, before it f32. */
+enum ir_mma {
+    IR_MMA_F16,
+    IR_MMA_BF16,
+    IR_MMA_TF32,
+    IR_MMA_E4M3,
+    IR_MMA_E5M2,
+    IR_MMA_S8,
+    IR_MMA_U8,
+    IR_MMA_S4,
+    IR_MMA_U4,
+    IR_MMA_B1_XOR, /* popc(a ^ b) */
+    IR_MMA_B1_AND,
+    IR_MMA_F64, /* the parser's alone */
 };
 
 /* Memory order and scope of LD, ST, ATOM, RED, FENCE, MEMBAR. WEAK: plain access. */
@@ -240,7 +270,7 @@ struct ir_address {
 };
 
 #define IR_MAX_DST 4
-#define IR_MAX_SRC 5
+#define IR_MAX_SRC 8
 
 /*
  * In a finished module symbols appear only where a number cannot: those of global and const memory, and, in addresses,
@@ -266,6 +296,8 @@ struct ir_address {
  *   VOTE  src[0] = predicate, src[1] = member mask (where IR_F_SYNC).
  *   MATCH src: value, mask; mode IR_VOTE_ANY or ALL; dst_pred for ALL.
  *   REDUX src: value, mask. ELECT: dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
+ *   MMA   C (16 x 8) += A (16 x K) * B (K x 8), of all lanes: src: A (2 registers), B (1), C (4), member mask; dst: C.
+ *         Where the elements lie: ptx/mma.c.
  *   BAR   src[0] = number, then thread count where given (bar.sync a, b), then the predicate of RED_*. src_count tells.
  *   BARWARP  (bar.warp.sync) src[0] = mask.
  *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants the old value.
@@ -290,6 +322,7 @@ struct ir_instr {
     uint8_t dst_count;
     uint8_t src_count;
     uint16_t flags; /* IR_F_* */
+    uint8_t mode2;  /* MMA */
     uint32_t guard; /* predicate register or IR_NONE; IR_F_GUARD_NOT */
     uint32_t dst[IR_MAX_DST];
     uint32_t dst_pred; /* second destination, a predicate, or IR_NONE */

@@ -442,6 +442,9 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
 bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard, bool guard_not)
 {
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
+    ptx_expansion *expansion;
+    if (!word && ptx_is_expanded(opcode, &expansion))
+        return ptx_parse_expanded(p, opcode, expansion, guard, guard_not);
     if (!word)
         return ptx_lacks_instruction(opcode)
                    ? ptx_fail(p, -ENOTSUP, opcode, "instruction '%.*s' is not supported", PTX_TEXT(opcode))

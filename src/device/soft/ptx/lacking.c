@@ -17,11 +17,9 @@ bool ptx_lacks_instruction(const struct ptx_token *t)
 {
     static const char *const words[] = {
         "alloca",       "applypriority", "clusterlaunchcontrol",
-        "cp",           "createpolicy",  "discard",
-        "getctarank",   "istypep",       "ldmatrix",
-        "mapa",         "mbarrier",      "mma",
-        "movmatrix",    "multimem",      "setmaxnreg",
-        "stackrestore", "stacksave",     "stmatrix",
+        "createpolicy", "discard",       "getctarank",
+        "istypep",      "mapa",          "multimem",
+        "setmaxnreg",   "stackrestore",  "stacksave",
         "suld",         "suq",           "sured",
         "sust",         "tcgen05",       "tensormap",
         "tex",          "tld4",          "txq",
@@ -33,7 +31,6 @@ bool ptx_lacks_instruction(const struct ptx_token *t)
         "vset",         "vset2",         "vset4",
         "vshl",         "vshr",          "vsub",
         "vsub2",        "vsub4",         "wgmma",
-        "wmma",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }

@@ -181,6 +181,13 @@ bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i);
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i);
 bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t index, bool in_targets);
 
+/* expand.c: opcodes that become several instructions (expand.h) */
+struct ptx_expand;
+typedef bool ptx_expansion(struct ptx_expand *x);
+bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out);
+bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run, uint32_t guard,
+                        bool guard_not);
+
 /* forms.c */
 bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode);
 

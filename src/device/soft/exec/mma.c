@@ -1,0 +1,170 @@
+/*
+ * Products of small matrices for a whole warp (IR_OP_MMA), for interpreter and compiled code. Where the elements lie:
+ * ptx/mma.c. Products of narrow floating point numbers and their sums over K are computed in double precision, where
+ * the products are exact, and rounded once. (A GPU's own sums are cut to fewer bits, in an order that is not told.)
+ */
+#include "device/soft/exec/helpers.h"
+
+#include <string.h>
+
+#include "device/soft/ir/ir.h"
+
+#define ROWS    16
+#define COLUMNS 8
+#define DEPTH   32 /* the largest K but for bits, which are counted word by word */
+
+static double from_bits(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+/* A number of `exponent` and `fraction` bits below a sign, as double. `finite`: the largest exponent is one like others,
+ * and only all ones are NaN (e4m3). */
+static double decode(uint32_t bits, unsigned exponent, unsigned fraction, bool finite)
+{
+    uint32_t top = (1u << exponent) - 1, e = bits >> fraction & top, f = bits & ((1u << fraction) - 1);
+    uint64_t sign = (uint64_t)(bits >> (exponent + fraction) & 1) << 63;
+    int bias = (int)(top >> 1);
+    if (e == top && (!finite || f == (1u << fraction) - 1))
+        return from_bits(sign | 0x7ffull << 52 | (uint64_t)f << (52 - fraction));
+    if (e == 0) {
+        double v = (double)f * from_bits((uint64_t)(1023 + 1 - bias - (int)fraction) << 52);
+        return sign ? -v : v;
+    }
+    return from_bits(sign | (uint64_t)((int)e - bias + 1023) << 52 | (uint64_t)f << (52 - fraction));
+}
+
+/* Element e of a register. */
+static double real_element(uint8_t kind, uint32_t reg, unsigned e)
+{
+    switch (kind) {
+    case IR_MMA_F16:
+        return decode(reg >> 16 * e & 0xffff, 5, 10, false);
+    case IR_MMA_BF16:
+        return decode(reg >> 16 * e & 0xffff, 8, 7, false);
+    case IR_MMA_E4M3:
+        return decode(reg >> 8 * e & 0xff, 4, 3, true);
+    case IR_MMA_E5M2:
+        return decode(reg >> 8 * e & 0xff, 5, 2, false);
+    default: /* TF32: the low 13 bits do not count */
+        return decode(reg >> 13, 8, 10, false);
+    }
+}
+
+static int32_t whole_element(uint8_t kind, uint32_t reg, unsigned e)
+{
+    switch (kind) {
+    case IR_MMA_S8:
+        return (int8_t)(reg >> 8 * e);
+    case IR_MMA_U8:
+        return (uint8_t)(reg >> 8 * e);
+    case IR_MMA_S4:
+        return (int32_t)(reg >> 4 * e << 28) >> 28;
+    default: /* U4 */
+        return (int32_t)(reg >> 4 * e & 15);
+    }
+}
+
+static unsigned elements(uint8_t kind)
+{
+    switch (kind) {
+    case IR_MMA_F16:
+    case IR_MMA_BF16:
+        return 2;
+    case IR_MMA_TF32:
+        return 1;
+    case IR_MMA_S4:
+    case IR_MMA_U4:
+        return 8;
+    default:
+        return 4;
+    }
+}
+
+typedef const uint32_t (*registers)[SOFT_WARP];
+
+static float as_float(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof(f));
+    return f;
+}
+
+/* NaN as tensor cores give it. */
+static uint32_t float_bits(double v)
+{
+    float f = (float)v;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return f != f ? 0x7fffffffu : bits;
+}
+
+static void multiply_real(uint8_t kind_a, uint8_t kind_b, registers in, uint32_t (*out)[SOFT_WARP])
+{
+    double a[ROWS][DEPTH], b[DEPTH][COLUMNS], c[ROWS][COLUMNS];
+    unsigned each = elements(kind_a);
+    for (unsigned l = 0; l < SOFT_WARP; l++) {
+        unsigned g = l / 4, t = l % 4;
+        for (unsigned e = 0; e < each; e++) {
+            a[g][each * t + e] = real_element(kind_a, in[0][l], e);
+            a[g + 8][each * t + e] = real_element(kind_a, in[1][l], e);
+            b[each * t + e][g] = real_element(kind_b, in[2][l], e);
+        }
+        for (unsigned q = 0; q < 4; q++)
+            c[g + 8 * (q / 2)][2 * t + q % 2] = (double)as_float(in[3 + q][l]);
+    }
+    for (unsigned r = 0; r < ROWS; r++)
+        for (unsigned k = 0; k < 4 * each; k++)
+            for (unsigned n = 0; n < COLUMNS; n++)
+                c[r][n] += a[r][k] * b[k][n];
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        for (unsigned q = 0; q < 4; q++)
+            out[q][l] = float_bits(c[l / 4 + 8 * (q / 2)][2 * (l % 4) + q % 2]);
+}
+
+static void multiply_whole(uint8_t kind_a, uint8_t kind_b, registers in, uint32_t (*out)[SOFT_WARP])
+{
+    int32_t a[ROWS][DEPTH], b[DEPTH][COLUMNS], c[ROWS][COLUMNS] = { { 0 } };
+    unsigned each = elements(kind_a);
+    for (unsigned l = 0; l < SOFT_WARP; l++) {
+        unsigned g = l / 4, t = l % 4;
+        for (unsigned e = 0; e < each; e++) {
+            a[g][each * t + e] = whole_element(kind_a, in[0][l], e);
+            a[g + 8][each * t + e] = whole_element(kind_a, in[1][l], e);
+            b[each * t + e][g] = whole_element(kind_b, in[2][l], e);
+        }
+    }
+    for (unsigned r = 0; r < ROWS; r++)
+        for (unsigned k = 0; k < 4 * each; k++)
+            for (unsigned n = 0; n < COLUMNS; n++)
+                c[r][n] += a[r][k] * b[k][n];
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        for (unsigned q = 0; q < 4; q++)
+            out[q][l] = in[3 + q][l] + (uint32_t)c[l / 4 + 8 * (q / 2)][2 * (l % 4) + q % 2];
+}
+
+/* 128 bits of a row and a column: four lanes have them. */
+static void multiply_bits(uint8_t kind, registers in, uint32_t (*out)[SOFT_WARP])
+{
+    for (unsigned l = 0; l < SOFT_WARP; l++)
+        for (unsigned q = 0; q < 4; q++) {
+            unsigned row = l / 4, column = 2 * (l % 4) + q % 2, count = 0;
+            for (unsigned t = 0; t < 4; t++) {
+                uint32_t a = in[q / 2][4 * row + t], b = in[2][4 * column + t];
+                count += (unsigned)__builtin_popcount(kind == IR_MMA_B1_AND ? a & b : a ^ b);
+            }
+            out[q][l] = in[3 + q][l] + count;
+        }
+}
+
+void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP])
+{
+    if (a == IR_MMA_B1_XOR || a == IR_MMA_B1_AND)
+        multiply_bits((uint8_t)a, in, out);
+    else if (a >= IR_MMA_S8)
+        multiply_whole((uint8_t)a, (uint8_t)b, in, out);
+    else
+        multiply_real((uint8_t)a, (uint8_t)b, in, out);
+}
