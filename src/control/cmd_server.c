@@ -10,6 +10,11 @@
 /* Force comes after at most a day. */
 #define QUIT_MAX_S 86400u
 
+void ctl_cmd_version(struct ctl_request *r)
+{
+    ctl_reply(r, "gmux %s\n", GMUX_VERSION);
+}
+
 void ctl_cmd_get_server_list(struct ctl_request *r)
 {
     gm_list_for_each (s, &r->daemon->servers, struct ctl_server, link)

@@ -11,6 +11,8 @@
 #define REPLY_BYTES 32768 /* of one ui_reply */
 
 const struct ctl_command ctl_commands[] = {
+    { "version", "", "Prints the version of the daemon, which may be an older one than the program that asks", 0,
+      ctl_cmd_version },
     { "get_server_list", "", "Prints the process id of each server", 0, ctl_cmd_get_server_list },
     { "get_server_status", "SERVER", "Prints INITIALIZING or ACTIVE", 0, ctl_cmd_get_server_status },
     { "start_server", "-uid USER", "Starts a server for a user", CTL_CHANGES, ctl_cmd_start_server },

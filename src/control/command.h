@@ -77,6 +77,7 @@ void ctl_request_finish(struct ctl_request *r);
 void ctl_request_orphan(struct ctl_request *r);
 
 /* The rows' functions. */
+void ctl_cmd_version(struct ctl_request *r);
 void ctl_cmd_get_server_list(struct ctl_request *r);
 void ctl_cmd_get_server_status(struct ctl_request *r);
 void ctl_cmd_start_server(struct ctl_request *r);

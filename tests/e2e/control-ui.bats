@@ -30,6 +30,11 @@ says() {
     done
 }
 
+@test "version: the daemon's, which here is the program's own" {
+    start_daemon
+    says version "$("$control" --version | tail -n 1)"
+}
+
 @test "no server: every command" {
     start_daemon
     says get_server_list ""
