@@ -258,6 +258,7 @@ static const char *const forms[] = {
     "nanosleep.u32 %r0;",
     "pmevent 3;",
     "pmevent.mask 7;",
+    "setmaxnreg.inc.sync.aligned.u32 40;",
     "griddepcontrol.wait;",
     "griddepcontrol.launch_dependents;",
     /* synchronisation */

@@ -306,7 +306,7 @@ struct ir_address {
  *         block).
  *   HELPER  target = enum ir_helper; arguments in src, result (if any) in dst[0].
  *   ADDC, SUBC, MADC: an additional last source, the carry register (a predicate). IR_F_CARRY_OUT: dst_pred = carry.
- * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, GRIDDEP (dropped: no effect here).
+ * Never seen: CALL, LDU (is LD), BARRIER (is BAR), PREFETCH, PREFETCHU, PMEVENT, SETMAXNREG, GRIDDEP (dropped: no effect here).
  */
 struct ir_instr {
     uint8_t op;   /* enum ir_op */

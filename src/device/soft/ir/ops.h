@@ -130,6 +130,7 @@ IR_OP(TRAP, "trap", BARE, 0, NONE, 0, IR_P_EFFECT)
 IR_OP(BRKPT, "brkpt", BARE, 0, NONE, 0, IR_P_EFFECT)
 IR_OP(NANOSLEEP, "nanosleep", NODST, 1, U32, 0, IR_P_NOP)
 IR_OP(PMEVENT, "pmevent", PMEVENT, 0, NONE, PMEVENT, IR_P_NOP)
+IR_OP(SETMAXNREG, "setmaxnreg", NODST, 1, U32, SETMAXNREG, IR_P_NOP)
 IR_OP(GRIDDEP, "griddepcontrol", BARE, 0, NONE, GRIDDEP, IR_P_NOP)
 
 /* Synchronisation and communication. */

@@ -70,6 +70,7 @@ enum {
 #define PTX_M_UNI        PTX_K(UNI)
 #define PTX_M_BRX        (PTX_K(UNI) | PTX_K(IDX))
 #define PTX_M_PMEVENT    PTX_K(WORD)
+#define PTX_M_SETMAXNREG (PTX_K(SYNC) | PTX_K(ALIGNED) | PTX_K(ATOMIC))
 #define PTX_M_GRIDDEP    PTX_K(WORD)
 #define PTX_M_BAR        (PTX_K(BARRIER) | PTX_K(BARRED) | PTX_K(WARP) | PTX_K(ALIGNED) | PTX_K(WORD))
 #define PTX_M_FENCE      (PTX_K(ORDER) | PTX_K(SCOPE))
