@@ -6,9 +6,12 @@
 #include "device/guard.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -43,19 +46,35 @@ static void restore_and_raise(int sig, const siginfo_t *info)
 #define SAVE_MASK 0
 #endif
 
+/* In the handler: on the signal stack, with the call's registers saved below. */
+static void stand_still(struct dev_guard *g)
+{
+    int error = errno;
+    g->still = true;
+    while (atomic_load_explicit(&g->held, memory_order_acquire) != 0)
+        syscall(SYS_futex, &g->held, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+    g->still = false;
+    errno = error;
+}
+
 static void on_signal(int sig, siginfo_t *info, void *context)
 {
     struct dev_guard *g = current;
     (void)context;
 
     if (sig == DEV_GUARD_INTERRUPT) {
-        if (!g || !g->interrupt || !atomic_load_explicit(g->interrupt, memory_order_relaxed))
+        if (!g)
+            return;
+        if (!g->still)
+            stand_still(g);
+        if (!g->interrupt || !atomic_load_explicit(g->interrupt, memory_order_relaxed))
             return;
     } else if (!g || info->si_code <= 0) {
         restore_and_raise(sig, info);
         return;
     }
     current = NULL;
+    g->still = false;
     g->signal = sig;
     g->address = sig == DEV_GUARD_INTERRUPT ? 0 : (uint64_t)(uintptr_t)info->si_addr;
     siglongjmp(g->jump, 1);
@@ -118,6 +137,8 @@ int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg)
     }
     current = g;
     atomic_signal_fence(memory_order_seq_cst);
+    if (GM_UNLIKELY(atomic_load_explicit(&g->held, memory_order_relaxed) != 0))
+        stand_still(g); /* the signal came before */
     fn(arg);
     atomic_signal_fence(memory_order_seq_cst);
     current = NULL;
@@ -127,4 +148,16 @@ int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg)
 void dev_guard_interrupt(pthread_t thread)
 {
     pthread_kill(thread, DEV_GUARD_INTERRUPT);
+}
+
+void dev_guard_hold(struct dev_guard *g, pthread_t thread)
+{
+    atomic_store_explicit(&g->held, 1, memory_order_release);
+    pthread_kill(thread, DEV_GUARD_INTERRUPT);
+}
+
+void dev_guard_let_go(struct dev_guard *g)
+{
+    atomic_store_explicit(&g->held, 0, memory_order_release);
+    syscall(SYS_futex, &g->held, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }

@@ -5,6 +5,8 @@
  * What runs inside must own nothing: no lock taken, no heap allocation half made, no stdio. It is left at an
  * arbitrary instruction. Locks taken before the call are fine.
  *
+ * A call can also be held: it stands still, wherever it is, until it is let go.
+ *
  * Signals that come from anywhere else keep the action that was installed before us.
  */
 #ifndef GMUX_DEVICE_GUARD_H
@@ -25,7 +27,9 @@ struct dev_guard {
     /* NULL, or: an interrupt takes effect only while this is true. Points to whatever the caller is working
      * for, so that a late signal cannot hit the next one's work. */
     const _Atomic bool *interrupt;
-    int signal; /* what ended the call, 0: it returned */
+    _Atomic uint32_t held; /* futex: 1 while the call is to stand still */
+    bool still;            /* it does; the thread's own */
+    int signal;            /* what ended the call, 0: it returned */
     uint64_t address;
 };
 
@@ -44,5 +48,10 @@ int dev_guard_call(struct dev_guard *g, void (*fn)(void *), void *arg);
 /* Makes a dev_guard_call() of that thread return DEV_GUARD_INTERRUPT if its `interrupt` flag is set. The
  * caller repeats it until it sees the effect. */
 void dev_guard_interrupt(pthread_t thread);
+
+/* Has the thread's dev_guard_call() with `g`, this one or the next, stand still until it is let go. One that stands still
+ * heeds interrupts once it is let go. */
+void dev_guard_hold(struct dev_guard *g, pthread_t thread);
+void dev_guard_let_go(struct dev_guard *g);
 
 #endif

@@ -63,6 +63,13 @@ static enum soft_outcome endless(const struct soft_code *code, struct soft_block
     return SOFT_DONE;
 }
 
+static enum soft_outcome await(const struct soft_code *code, struct soft_block *b)
+{
+    while (atomic_load_explicit(word(param(b, 0)), memory_order_relaxed) == 0)
+        gm_cpu_relax();
+    return SOFT_DONE;
+}
+
 static enum soft_outcome trap(const struct soft_code *code, struct soft_block *b)
 {
     b->fault_thread = 5;
@@ -99,11 +106,11 @@ static struct {
     struct soft_code code;
     uint32_t param_bytes;
 } kinds[FAKE_COUNT] = {
-    [FAKE_SPIN] = { "spin", CODE(spin), 8 },          [FAKE_ADD] = { "add", CODE(add), 8 },
-    [FAKE_STORE] = { "store", CODE(store), 8 },       [FAKE_WILD] = { "wild", CODE(wild), 16 },
-    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 },    [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
-    [FAKE_TRAP] = { "trap", CODE(trap), 0 },          [FAKE_SHARED] = { "shared", CODE(shared), 8 },
-    [FAKE_OVERRUN] = { "overrun", CODE(overrun), 0 },
+    [FAKE_SPIN] = { "spin", CODE(spin), 8 },       [FAKE_ADD] = { "add", CODE(add), 8 },
+    [FAKE_STORE] = { "store", CODE(store), 8 },    [FAKE_WILD] = { "wild", CODE(wild), 16 },
+    [FAKE_DIVIDE] = { "divide", CODE(divide), 0 }, [FAKE_ENDLESS] = { "endless", CODE(endless), 8 },
+    [FAKE_TRAP] = { "trap", CODE(trap), 0 },       [FAKE_SHARED] = { "shared", CODE(shared), 8 },
+    [FAKE_AWAIT] = { "await", CODE(await), 8 },    [FAKE_OVERRUN] = { "overrun", CODE(overrun), 0 },
 };
 
 struct dev_module *fake_module(struct rig_client *c)

@@ -20,6 +20,7 @@ enum {
     FAKE_TRAP,
     FAKE_SHARED,  /* u64 address: adds to a u64 there the bytes of shared memory that are not 0, then sets them */
     FAKE_OVERRUN, /* writes 1.5 and 8 MiB below its stack frame, as a function with such a frame may */
+    FAKE_AWAIT,   /* u64 address: until a u64 there is not 0 */
     FAKE_COUNT,
 };
 

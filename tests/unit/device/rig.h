@@ -10,7 +10,7 @@
 #include "device/device.h"
 
 #define RIG_WINDOW_SIZE (1ull << 30)
-#define RIG_CLIENTS     8
+#define RIG_CLIENTS     104
 
 /* Where windows lie; the thread sanitizer knows other places only. */
 #if defined(__has_feature)

@@ -1,4 +1,5 @@
 /* Queues, copies, faults and stopping on the software device, with kernels that are C functions. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,58 @@ Test(soft, endless_kernels_hurt_only_their_client)
     rig_wait(bad, 1, 0);
     rig_wait(bad, 0, 0);
     cr_assert_eq(atomic_load(&bad->fault), 700);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* A hundred clients that never end get turns, and somebody who launches something short is served in between. */
+Test(soft, a_hundred_endless_kernels_hold_nobody_up)
+{
+    enum { BAD = 100, ROUNDS = 300 };
+    uint64_t took[ROUNDS];
+    struct rig_client *good = rig_client_add(&rig, BAD, 100, 0, 1, MIB);
+    struct dev_module *m = fake_module(good);
+    for (int i = 0; i < BAD; i++) {
+        struct rig_client *c = rig_client_add(&rig, i, 100, 0, 1, MIB);
+        fake_launch(&rig, c, 0, fake_module(c), FAKE_ENDLESS, 2, c->base, 0);
+    }
+    for (int i = 0; i < BAD; i++)
+        while (atomic_load((_Atomic uint64_t *)rig_at(&rig.clients[i], 0)) == 0)
+            sched_yield(); /* the suite's time limit is the bound */
+    for (int i = 0; i < ROUNDS; i++) {
+        uint64_t before = gm_now_ns();
+        fake_launch(&rig, good, 0, m, FAKE_ADD, 4, good->base, 0);
+        rig_wait(good, 0, 0);
+        took[i] = gm_now_ns() - before;
+    }
+    cr_assert_eq(*(uint64_t *)rig_at(good, 0), 4 * ROUNDS);
+    qsort(took, ROUNDS, sizeof(took[0]), by_value);
+    cr_log_info("launch beside %d endless kernels: p50 %.2f ms, p99 %.2f ms, longest %.2f ms", BAD,
+                (double)took[ROUNDS / 2] / 1e6, (double)took[ROUNDS * 99 / 100] / 1e6,
+                (double)took[ROUNDS - 1] / 1e6);
+    /* Twice what is to be had on a machine that has nothing else to do. */
+    cr_assert_lt(took[ROUNDS / 2], 10 * GM_NS_PER_MS);
+    cr_assert_lt(took[ROUNDS * 9 / 10], 20 * GM_NS_PER_MS);
+    uint64_t before = gm_now_ns();
+    for (int i = 0; i < BAD; i++)
+        rig_client_remove(&rig, i);
+    cr_assert_lt(gm_now_ns() - before, 10 * GM_NS_PER_S);
+}
+
+/* A kernel that waits for another stream's: both have begun, on one worker as on many. */
+Test(soft, a_kernel_may_wait_for_a_later_stream)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 2, MIB), *d = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct dev_module *m = fake_module(c);
+    fake_launch(&rig, c, 0, m, FAKE_AWAIT, 2, c->base, 0);
+    fake_launch(&rig, d, 0, fake_module(d), FAKE_ENDLESS, 2, 0, 0);
+    fake_launch(&rig, c, 1, m, FAKE_ADD, 1, c->base, 0);
+    rig_wait(c, 0, 0);
+    rig_wait(c, 1, 0);
 }
 
 Test(soft, what_a_client_left_in_scratch_memory_is_wiped)

@@ -55,6 +55,7 @@ void soft_account_open(struct soft_sched *s, struct soft_account *a, double shar
     a->number = atomic_fetch_add_explicit(&accounts, 1, memory_order_relaxed) + 1;
     gm_list_init(&a->link);
     gm_list_init(&a->tasks);
+    gm_list_init(&a->aside);
     atomic_init(&a->urgent, INT_MAX);
     atomic_init(&a->stopping, false);
     pthread_mutex_lock(&s->lock);
@@ -84,6 +85,19 @@ uint64_t soft_account_used_ns(struct soft_sched *s, struct soft_account *a)
     return used;
 }
 
+void soft_account_list(struct soft_sched *s, struct soft_account *a)
+{
+    bool stopping = atomic_load_explicit(&a->stopping, memory_order_relaxed);
+    bool listed = !gm_list_empty(&a->tasks) || (a->set_aside > 0 && !stopping);
+    if (listed && !a->listed) {
+        gm_list_append(&s->accounts, &a->link);
+        a->served_ns = gm_now_ns();
+    } else if (!listed && a->listed) {
+        gm_list_remove(&a->link);
+    }
+    a->listed = listed;
+}
+
 /* The account's task list is sorted by priority, first come first served among equals. */
 static void task_list(struct soft_sched *s, struct soft_task *t)
 {
@@ -91,15 +105,14 @@ static void task_list(struct soft_sched *s, struct soft_task *t)
     struct gm_list *at = a->tasks.prev;
     while (at != &a->tasks && gm_list_entry(at, struct soft_task, link)->priority > t->priority)
         at = at->prev;
-    if (gm_list_empty(&a->tasks))
-        gm_list_append(&s->accounts, &a->link);
     gm_list_insert(at, &t->link);
     t->listed = true;
+    soft_account_list(s, a);
     atomic_store_explicit(&a->urgent, gm_list_entry(a->tasks.next, struct soft_task, link)->priority,
                           memory_order_relaxed);
 }
 
-static void task_unlist(struct soft_task *t)
+static void task_unlist(struct soft_sched *s, struct soft_task *t)
 {
     struct soft_account *a = t->account;
     if (!t->listed)
@@ -107,9 +120,8 @@ static void task_unlist(struct soft_task *t)
     gm_list_remove(&t->link);
     t->listed = false;
     int urgent = INT_MAX;
-    if (gm_list_empty(&a->tasks))
-        gm_list_remove(&a->link);
-    else
+    soft_account_list(s, a);
+    if (!gm_list_empty(&a->tasks))
         urgent = gm_list_entry(a->tasks.next, struct soft_task, link)->priority;
     atomic_store_explicit(&a->urgent, urgent, memory_order_relaxed);
 }
@@ -118,7 +130,7 @@ static void task_unlist(struct soft_task *t)
 static bool eligible(struct soft_account *a, uint64_t now_ns, uint64_t *again_ns)
 {
     if (!a->capped)
-        return a->running < a->most; /* more only if long blocks have been written off, see supervise.c */
+        return a->running < a->most;
     refill(a, now_ns);
     if (a->tokens_ns <= 0) {
         uint64_t wait_ns = (uint64_t)((double)(1 - a->tokens_ns) / a->rate) + 1;
@@ -138,26 +150,62 @@ static uint64_t standing(struct soft_sched *s, struct soft_account *a)
     return a->virtual_ns + (uint64_t)a->running * SOFT_QUANTUM_NS;
 }
 
-struct soft_task *soft_sched_pick(struct soft_sched *s, uint64_t now_ns, uint64_t *again_ns)
+/* A task that nobody has begun. */
+static struct soft_task *untouched(const struct soft_account *a)
 {
-    struct soft_account *best = NULL;
+    gm_list_for_each (t, &a->tasks, struct soft_task, link)
+        if (t->running == 0)
+            return t;
+    return NULL;
+}
+
+/* What the account would do next. What is set aside comes first, so that there is little of that; but a task that nobody
+ * has begun may be what those wait for. */
+static void choose(struct soft_sched *s, struct soft_account *a, struct soft_turn *turn)
+{
+    turn->worker = NULL;
+    turn->task = NULL;
+    if (a->set_aside == 0 || a->running + a->set_aside < s->slots + SOFT_BESIDE)
+        turn->task = a->set_aside ? untouched(a) : gm_list_entry(a->tasks.next, struct soft_task, link);
+    if (!turn->task)
+        turn->worker = gm_list_entry(a->aside.next, struct soft_worker, place);
+}
+
+/* Has something to begin, and nobody at it. */
+static bool is_overdue(const struct soft_account *a, uint64_t now_ns)
+{
+    return a->running == 0 && a->set_aside == 0 && now_ns > a->served_ns + SOFT_PATIENCE_NS;
+}
+
+struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns)
+{
+    struct soft_turn best = { .account = NULL };
     uint64_t best_ns = 0;
 
-    *again_ns = 0;
     gm_list_for_each (a, &s->accounts, struct soft_account, link) {
         uint64_t virtual_ns = standing(s, a);
-        if (best && (a->priority > best->priority || (a->priority == best->priority && virtual_ns >= best_ns)))
+        if (best.account && a->priority > best.account->priority)
             continue;
-        if (!eligible(a, now_ns, again_ns))
+        if (!eligible(a, now_ns, &best.again_ns))
             continue;
-        best = a;
+        bool overdue = is_overdue(a, now_ns);
+        if (best.account && a->priority == best.account->priority &&
+            (overdue != best.overdue ? best.overdue
+             : overdue               ? a->served_ns >= best.account->served_ns
+                                     : virtual_ns >= best_ns))
+            continue;
+        best.account = a;
+        best.overdue = overdue;
         best_ns = virtual_ns;
     }
-    atomic_store_explicit(&s->urgent, best ? best->priority : INT_MAX, memory_order_relaxed);
-    if (!best)
-        return NULL;
-    s->virtual_ns[best->priority] = GM_MAX(s->virtual_ns[best->priority], best->virtual_ns);
-    return gm_list_entry(best->tasks.next, struct soft_task, link);
+    atomic_store_explicit(&s->urgent, best.account ? best.account->priority : INT_MAX, memory_order_relaxed);
+    if (best.account) {
+        uint64_t *reached_ns = &s->virtual_ns[best.account->priority];
+        if (!best.overdue)
+            *reached_ns = GM_MAX(*reached_ns, best.account->virtual_ns);
+        choose(s, best.account, &best);
+    }
+    return best;
 }
 
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t)
@@ -188,7 +236,7 @@ bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool
     if (failed)
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
     if (soft_task_exhausted(t))
-        task_unlist(t);
+        task_unlist(s, t);
     if (--t->running == 0 && !t->listed)
         return true;
     soft_sched_retire(s, a);
@@ -241,11 +289,12 @@ void soft_account_stop(struct soft_sched *s, struct soft_account *a, void (*give
     while (!gm_list_empty(&a->tasks)) {
         struct soft_task *t = gm_list_entry(a->tasks.next, struct soft_task, link);
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
-        task_unlist(t);
+        task_unlist(s, t);
         if (t->running == 0)
             give_up(t);
     }
-    if (a->running > 0)
+    soft_account_list(s, a);
+    if (a->running > 0 || a->set_aside > 0)
         soft_supervisor_call(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -276,12 +325,13 @@ int soft_sched_create(struct soft_sched **out, const struct soft_sched_config *c
     if (!s)
         return -ENOMEM;
     if (pthread_mutex_init(&s->lock, NULL) || cond_init(&s->work) || cond_init(&s->drained) ||
-        cond_init(&s->supervise) || cond_init(&s->ended)) {
+        cond_init(&s->supervise) || cond_init(&s->called) || cond_init(&s->ended)) {
         free(s);
         return -ENOMEM;
     }
     gm_list_init(&s->accounts);
     gm_list_init(&s->workers);
+    gm_list_init(&s->spares);
     atomic_init(&s->urgent, INT_MAX);
     s->slots = config->workers;
     s->block_timeout_ns = config->block_timeout_ns;
@@ -290,7 +340,7 @@ int soft_sched_create(struct soft_sched **out, const struct soft_sched_config *c
     s->supervisor_started = r == 0;
     pthread_mutex_lock(&s->lock);
     while (r == 0 && s->active < s->slots)
-        r = -soft_worker_start(s);
+        r = -soft_worker_call(s);
     pthread_mutex_unlock(&s->lock);
     if (r != 0) {
         soft_sched_destroy(s);
@@ -308,6 +358,7 @@ void soft_sched_destroy(struct soft_sched *s)
     s->quit = true;
     atomic_fetch_add_explicit(&s->bell, 1, memory_order_release);
     pthread_cond_broadcast(&s->work);
+    pthread_cond_broadcast(&s->called);
     pthread_cond_broadcast(&s->supervise);
     while (s->threads > 0)
         pthread_cond_wait(&s->ended, &s->lock);
@@ -317,6 +368,7 @@ void soft_sched_destroy(struct soft_sched *s)
     pthread_cond_destroy(&s->work);
     pthread_cond_destroy(&s->drained);
     pthread_cond_destroy(&s->supervise);
+    pthread_cond_destroy(&s->called);
     pthread_cond_destroy(&s->ended);
     pthread_mutex_destroy(&s->lock);
     free(s);

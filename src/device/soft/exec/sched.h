@@ -7,9 +7,11 @@
  * time, a token bucket refilled with share x workers; without caps every client that has work gets the same.
  * Priorities take effect at the next block boundary, also against grants that are running.
  *
- * Blocks that run long do not keep others out: when somebody waits and all workers have been in one block for longer
- * than SOFT_LONG_BLOCK_NS, another thread takes the multiprocessor over, and the operating system divides the
- * processors until the long block is done.
+ * Blocks that run long do not keep others out: when somebody waits and all workers are taken, a block that has run for
+ * SOFT_SLICE_NS is set aside with its thread, which stands still where it is, and another thread takes the
+ * multiprocessor. A block that was set aside is taken up when its client is next. Among each other such blocks get turns
+ * of SOFT_TURN_NS. Whoever has unstarted blocks and has had nothing for SOFT_PATIENCE_NS gets a grant before all others
+ * of its priority, so that its wait does not grow with the number of clients.
  *
  * It knows nothing of kernels: a task is a number of blocks and a function that runs some of them.
  */
@@ -20,8 +22,17 @@
 
 #include "base/list.h"
 
-#define SOFT_QUANTUM_NS    200000u
-#define SOFT_LONG_BLOCK_NS 20000000u
+#define SOFT_QUANTUM_NS  200000u
+#define SOFT_SLICE_NS    1000000u
+#define SOFT_TURN_NS     10000000u
+#define SOFT_PATIENCE_NS 3000000u
+
+/* Blocks that a client may have begun, running or set aside, beyond one for each worker: a kernel that waits for another
+ * one of its client's streams lets that run. */
+#define SOFT_BESIDE 4u
+/* Threads in all. Where another one would be needed, the block that has run longest is ended, of the client that has begun
+ * most. */
+#define SOFT_THREADS 1024u
 
 struct soft_sched;
 struct soft_worker;
@@ -45,7 +56,7 @@ struct soft_task {
     /* the scheduler's */
     struct gm_list link;
     bool listed;               /* has unstarted blocks */
-    uint32_t running;          /* workers in it */
+    uint32_t running;          /* workers in it, also those that are set aside */
     uint8_t pad[GM_CACHELINE]; /* all workers add to `next` */
     _Atomic uint64_t next;
 };
@@ -59,15 +70,19 @@ static inline uint32_t soft_task_block_ns(const struct soft_task *t)
  * atomics. */
 struct soft_account {
     uint64_t number;     /* no other account of this process ever has it */
-    struct gm_list link; /* in the scheduler's list while there are tasks */
+    struct gm_list link; /* in the scheduler's list while `listed` */
     struct gm_list tasks;
-    double rate; /* worker-seconds per second; only if capped */
+    struct gm_list aside; /* workers in blocks of it that are set aside, the longest first */
+    double rate;          /* worker-seconds per second; only if capped */
     bool capped;
-    int priority;      /* lower is more urgent */
-    uint32_t most;     /* workers at once */
-    uint32_t running;  /* grants */
-    uint32_t busy;     /* grants and completions: while it is not 0 the account must live */
-    int64_t tokens_ns; /* capped: may run while positive */
+    bool listed;        /* has unstarted blocks, or some that are set aside */
+    uint32_t set_aside; /* workers in `aside` */
+    uint64_t served_ns; /* when it began to wait, or last got a grant */
+    int priority;       /* lower is more urgent */
+    uint32_t most;      /* workers at once */
+    uint32_t running;   /* grants */
+    uint32_t busy;      /* grants and completions: while it is not 0 the account must live */
+    int64_t tokens_ns;  /* capped: may run while positive */
     int64_t depth_ns;
     uint64_t refilled_ns;
     uint64_t virtual_ns;

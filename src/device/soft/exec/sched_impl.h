@@ -15,10 +15,13 @@ struct soft_sched {
     pthread_cond_t work;      /* idle workers */
     pthread_cond_t drained;   /* soft_account_drain() */
     pthread_cond_t supervise; /* the supervisor */
-    struct gm_list accounts;  /* with unstarted blocks */
+    pthread_cond_t called;    /* spare workers */
+    struct gm_list accounts;  /* that are listed */
     struct gm_list workers;
+    struct gm_list spares; /* workers without a multiprocessor or a block */
+    uint32_t spare;
     uint32_t slots;   /* multiprocessors */
-    uint32_t active;  /* workers that are not lent */
+    uint32_t active;  /* workers that have one of them */
     uint32_t threads; /* all workers */
     uint32_t idle;    /* asleep */
     bool spinning;    /* one of them looks at `bell` before it sleeps */
@@ -36,8 +39,19 @@ struct soft_sched {
 
 /* The rest is called with the lock held. */
 
-/* Who runs next, charged nothing yet; NULL if nobody may. *again_ns is then when somebody may (0: not known). */
-struct soft_task *soft_sched_pick(struct soft_sched *s, uint64_t now_ns, uint64_t *again_ns);
+/* What is to be done next: begin a block of a task, or let go on a worker that is set aside. */
+struct soft_turn {
+    struct soft_account *account; /* NULL: nobody may run */
+    struct soft_task *task;
+    struct soft_worker *worker;
+    bool overdue;      /* it has waited for SOFT_PATIENCE_NS */
+    uint64_t again_ns; /* without account: when somebody may (0: not known) */
+};
+
+/* Who runs next, charged nothing yet. */
+struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns);
+/* Puts the account into the list, or takes it out. */
+void soft_account_list(struct soft_sched *s, struct soft_account *a);
 /* A grant of `t` begins, ends after `ns` of worker time. The latter returns true if the task is done: then the caller
  * calls t->ops->done without the lock, takes it again and calls soft_sched_retire(). */
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t);
@@ -47,6 +61,16 @@ void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns
 void soft_sched_retire(struct soft_sched *s, struct soft_account *a);
 /* Wakes up to `count` idle workers. */
 void soft_sched_wake(struct soft_sched *s, uint64_t count);
+
+/* A worker's block is set aside: its thread stands still and its multiprocessor is free. */
+void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
+/* .. goes on, on a multiprocessor that the caller has left. */
+void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns);
+/* Ends the block that the worker is in. Repeated until it has: one that comes just before the worker enters its guard is
+ * lost. */
+void soft_worker_end_block(struct soft_worker *w);
+/* A worker for a free multiprocessor: a spare one or a new one. 0 or -errno. */
+GM_MUST_CHECK int soft_worker_call(struct soft_sched *s);
 
 /* The supervisor is needed: somebody waits for workers that are all taken, or a stopped account still runs. */
 void soft_supervisor_call(struct soft_sched *s);

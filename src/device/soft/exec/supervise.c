@@ -3,17 +3,18 @@
  * are all taken, while a stopped client still has a block running, and, with a time limit on blocks, while anything
  * runs.
  *
- * Long blocks. A block cannot be taken off its worker, but its worker can be written off: another thread takes the
- * multiprocessor over and serves the others, the long block goes on beside it, and the operating system divides the
- * processors. Its client is charged as it goes, so that it does not get the new thread as well.
+ * Long blocks. The thread that runs one is made to stand still where it is (guard.h): a block owns nothing that others
+ * could wait for. So no kernel has to be compiled for that, and none can refuse. Its client is charged as it goes.
  */
 #include <sys/prctl.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "device/soft/exec/sched_impl.h"
 
-#define TICK_NS       10000000u
-#define SPARE_THREADS 64u /* workers written off at most */
+#define TICK_NS 1000000u
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
 void soft_supervisor_call(struct soft_sched *s)
 {
@@ -22,19 +23,23 @@ void soft_supervisor_call(struct soft_sched *s)
     s->supervised = true;
 }
 
-/* True while a stopped client keeps a worker. The signal is repeated with every tick: one that comes just before the
- * worker enters its guard is lost. */
-static bool interrupt_stopped(struct soft_sched *s)
+/* True while a stopped client keeps a worker. */
+static bool end_stopped(struct soft_sched *s)
 {
     bool any = false;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
         if (w->account && atomic_load_explicit(&w->account->stopping, memory_order_relaxed)) {
-            atomic_store_explicit(&w->interrupt, true, memory_order_relaxed);
-            dev_guard_interrupt(w->thread);
+            soft_worker_end_block(w);
             any = true;
         }
     }
     return any;
+}
+
+static void time_out(struct soft_worker *w)
+{
+    atomic_store_explicit(&w->timed_out, true, memory_order_relaxed);
+    soft_worker_end_block(w);
 }
 
 static bool end_overdue(struct soft_sched *s, uint64_t now_ns)
@@ -45,53 +50,94 @@ static bool end_overdue(struct soft_sched *s, uint64_t now_ns)
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
         uint64_t began = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
         any |= w->account != NULL;
-        if (w->account && w->task->ops->limited && began && now_ns > began && now_ns - began > s->block_timeout_ns) {
-            atomic_store_explicit(&w->timed_out, true, memory_order_relaxed);
-            atomic_store_explicit(&w->interrupt, true, memory_order_relaxed);
-            dev_guard_interrupt(w->thread);
-        }
+        if (w->account && !w->aside && w->task->ops->limited && began && now_ns > began &&
+            now_ns - began > s->block_timeout_ns)
+            time_out(w);
     }
     return any;
 }
 
-/* Charges long blocks while they run. */
-static void charge_long(struct soft_sched *s, uint64_t now_ns)
+/* Charges what a grant has used so far. */
+static void charge_running(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {
-    gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        uint64_t began = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
-        clockid_t clock;
-        struct timespec ts;
-        if (!w->account || !w->cpu_began_ns || !began || now_ns < began + SOFT_LONG_BLOCK_NS ||
-            pthread_getcpuclockid(w->thread, &clock) != 0 || clock_gettime(clock, &ts) != 0)
-            continue;
-        uint64_t used_ns = (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec - w->cpu_began_ns;
-        if (used_ns > w->charged_ns)
-            soft_sched_charge(s, w->account, used_ns - w->charged_ns);
-        w->charged_ns = GM_MAX(w->charged_ns, used_ns);
+    uint64_t used_ns = now_ns - w->began_ns - w->away_ns;
+    clockid_t clock;
+    struct timespec ts;
+    if (w->cpu_began_ns) {
+        if (pthread_getcpuclockid(w->thread, &clock) != 0 || clock_gettime(clock, &ts) != 0)
+            return;
+        used_ns = (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec - w->cpu_began_ns;
     }
+    if (used_ns > w->charged_ns)
+        soft_sched_charge(s, w->account, used_ns - w->charged_ns);
+    w->charged_ns = GM_MAX(w->charged_ns, used_ns);
 }
 
-/* Replaces workers that have been in one block for long while somebody waits. True while somebody waits. */
-static bool replace_long(struct soft_sched *s, uint64_t now_ns)
+static void charge_long(struct soft_sched *s, uint64_t now_ns)
 {
-    uint64_t again_ns;
-    if (!soft_sched_pick(s, now_ns, &again_ns))
-        return false;
-    if (s->idle > 0)
-        return true; /* on its way */
-    uint32_t lent = s->threads - s->active;
+    gm_list_for_each (w, &s->workers, struct soft_worker, link)
+        if (w->account && w->active && now_ns >= w->since_ns + SOFT_SLICE_NS)
+            charge_running(s, w, now_ns);
+}
+
+/* Whose block is to give way to that turn: of those that have run long enough and whose clients have had more, the one
+ * that has run longest. NULL: none. */
+static struct soft_worker *find_long(struct soft_sched *s, const struct soft_turn *turn, uint64_t now_ns)
+{
+    const struct soft_account *a = turn->account;
+    uint64_t least_ns = turn->worker ? SOFT_TURN_NS : SOFT_SLICE_NS;
+    struct soft_worker *best = NULL;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        uint64_t began = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
-        if (w->lent || !w->account || !began || now_ns < began + SOFT_LONG_BLOCK_NS || lent >= SPARE_THREADS)
+        if (!w->account || !w->active || w->account == a || w->account->priority < a->priority ||
+            now_ns < w->since_ns + least_ns || atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
             continue;
-        w->lent = true;
-        s->active--;
-        lent++;
-        if (soft_worker_start(s) != 0) {
-            w->lent = false;
-            s->active++;
-        }
-        return true; /* one per tick; the list has changed */
+        if (w->account->priority == a->priority && !turn->overdue && w->account->virtual_ns <= a->virtual_ns)
+            continue;
+        if (!best || w->since_ns < best->since_ns)
+            best = w;
+    }
+    return best;
+}
+
+/* There is no thread for whoever waits: the client that has begun most loses the block that it began first. */
+static void end_one(struct soft_sched *s)
+{
+    struct soft_worker *worst = NULL;
+    uint32_t most = 0;
+    gm_list_for_each (w, &s->workers, struct soft_worker, link) {
+        uint32_t begun = w->account ? w->account->running + w->account->set_aside : 0;
+        if (!w->account || !w->task->ops->limited || begun < most)
+            continue;
+        if (begun > most || w->began_ns < worst->began_ns)
+            worst = w;
+        most = begun;
+    }
+    if (!worst)
+        return;
+    gm_warn(&topic, "%u threads are not enough: a kernel that holds others up is ended", s->threads);
+    time_out(worst);
+}
+
+/* Sets blocks aside that have run for long while somebody waits. True while somebody waits. */
+static bool make_way(struct soft_sched *s, uint64_t now_ns)
+{
+    struct soft_turn turn = soft_sched_pick(s, now_ns);
+    if (!turn.account)
+        return false;
+    if (s->idle > 0 || s->active < s->slots)
+        return true; /* on its way */
+    struct soft_worker *w = find_long(s, &turn, now_ns);
+    if (!w)
+        return true;
+    if (turn.worker) {
+        charge_running(s, w, now_ns);
+        soft_worker_set_aside(s, w, now_ns);
+        soft_worker_go_on(s, turn.worker, now_ns);
+    } else if (soft_worker_call(s) == 0) {
+        charge_running(s, w, now_ns);
+        soft_worker_set_aside(s, w, now_ns);
+    } else {
+        end_one(s);
     }
     return true;
 }
@@ -107,10 +153,10 @@ void *soft_supervisor_main(void *arg)
             continue;
         }
         uint64_t now_ns = gm_now_ns();
-        bool stopped = interrupt_stopped(s);
+        bool stopped = end_stopped(s);
         bool overdue = end_overdue(s, now_ns);
         charge_long(s, now_ns);
-        s->supervised = replace_long(s, now_ns) || stopped || overdue;
+        s->supervised = make_way(s, now_ns) || stopped || overdue;
         if (!s->supervised)
             continue;
         now_ns += TICK_NS;

@@ -113,6 +113,87 @@ static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint
     return good;
 }
 
+/* --- blocks that are set aside; with the lock held ---------------------------------------------------------------- */
+
+void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
+{
+    struct soft_account *a = w->account;
+    w->aside = true;
+    w->active = false;
+    w->since_ns = now_ns;
+    s->active--;
+    gm_list_append(&a->aside, &w->place);
+    a->set_aside++;
+    a->running--;
+    soft_account_list(s, a);
+    dev_guard_hold(&w->guard, w->thread);
+}
+
+/* Back among those that run, with or without a multiprocessor. */
+static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
+{
+    struct soft_account *a = w->account;
+    uint64_t away_ns = now_ns - w->since_ns;
+    uint64_t began_ns = atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed);
+    w->aside = false;
+    w->since_ns = now_ns;
+    w->away_ns += away_ns;
+    /* The time does not count for the limit on blocks. If the worker has just come to the end of this one, it says so. */
+    if (began_ns)
+        (void)atomic_compare_exchange_strong(&w->chunk_began_ns, &began_ns, began_ns + away_ns);
+    gm_list_remove(&w->place);
+    a->set_aside--;
+    a->running++;
+    a->served_ns = now_ns;
+    soft_account_list(s, a);
+    dev_guard_let_go(&w->guard);
+}
+
+void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
+{
+    w->active = true;
+    s->active++;
+    aside_leave(s, w, now_ns);
+}
+
+void soft_worker_end_block(struct soft_worker *w)
+{
+    atomic_store_explicit(&w->interrupt, true, memory_order_relaxed);
+    dev_guard_let_go(&w->guard); /* it may stand still */
+    dev_guard_interrupt(w->thread);
+}
+
+/* Its multiprocessor has been given away: waits for another one. False: there are enough that do. */
+static bool wait_as_spare(struct soft_worker *w)
+{
+    struct soft_sched *s = w->sched;
+    if (s->spare >= s->slots)
+        return false;
+    w->cpu_ns = 0;
+    gm_list_append(&s->spares, &w->place);
+    s->spare++;
+    while (!w->active && !s->quit)
+        pthread_cond_wait(&s->called, &s->lock);
+    if (!w->active) {
+        gm_list_remove(&w->place);
+        s->spare--;
+    }
+    return true;
+}
+
+int soft_worker_call(struct soft_sched *s)
+{
+    if (gm_list_empty(&s->spares))
+        return s->threads < SOFT_THREADS ? soft_worker_start(s) : -EAGAIN;
+    struct soft_worker *w = gm_list_entry(s->spares.next, struct soft_worker, place);
+    gm_list_remove(&w->place);
+    s->spare--;
+    w->active = true;
+    s->active++;
+    pthread_cond_broadcast(&s->called);
+    return 0;
+}
+
 /* With the lock held. Gives it up meanwhile. */
 static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_ns)
 {
@@ -128,20 +209,23 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     w->account = a;
     w->task = t;
     w->cpu_began_ns = cpu_ns;
-    w->charged_ns = 0;
+    w->began_ns = w->since_ns = now_ns;
+    w->charged_ns = w->away_ns = 0;
+    a->served_ns = now_ns;
     if (s->block_timeout_ns || (s->idle == 0 && !gm_list_empty(&s->accounts)))
         soft_supervisor_call(s); /* somebody may be waiting for this grant to end */
     pthread_mutex_unlock(&s->lock);
 
     bool good = grant(w, t, priority, now_ns);
     uint64_t used_ns = gm_now_ns() - now_ns;
-    w->cpu_ns = 0;
-    if (measured && used_ns > CPU_CLOCK_NS / 4) {
-        w->cpu_ns = gm_thread_cpu_ns();
-        used_ns = w->cpu_ns - cpu_ns;
-    }
+    bool by_clock = measured && used_ns > CPU_CLOCK_NS / 4;
+    w->cpu_ns = by_clock ? gm_thread_cpu_ns() : 0;
 
     pthread_mutex_lock(&s->lock);
+    /* It was to be set aside, and was done before it heard of that. */
+    if (w->aside)
+        aside_leave(s, w, gm_now_ns());
+    used_ns = by_clock ? w->cpu_ns - cpu_ns : used_ns - GM_MIN(used_ns, w->away_ns);
     w->account = NULL;
     w->task = NULL;
     atomic_store_explicit(&w->interrupt, false, memory_order_relaxed);
@@ -212,21 +296,31 @@ static void *worker_main(void *arg)
     w->stack_low = stack_low();
     bool ready = dev_guard_thread_begin() == 0;
     pthread_mutex_lock(&s->lock);
-    while (ready && !s->quit && !w->lent) {
-        uint64_t now_ns = gm_now_ns(), again_ns;
-        struct soft_task *t = soft_sched_pick(s, now_ns, &again_ns);
-        if (t) {
-            serve_one(w, t, now_ns);
+    while (ready && !s->quit) {
+        if (!w->active) {
+            if (!wait_as_spare(w))
+                break;
+            continue;
+        }
+        uint64_t now_ns = gm_now_ns();
+        struct soft_turn turn = soft_sched_pick(s, now_ns);
+        if (turn.task) {
+            serve_one(w, turn.task, now_ns);
             fresh = true;
+        } else if (turn.worker) {
+            w->active = false;
+            s->active--;
+            soft_worker_go_on(s, turn.worker, now_ns);
+            soft_supervisor_call(s); /* others may wait behind it */
         } else {
             bool spun = fresh && !s->spinning;
-            rest(w, now_ns, again_ns, fresh);
+            rest(w, now_ns, turn.again_ns, fresh);
             fresh = fresh && !spun;
         }
     }
     gm_list_remove(&w->link);
     s->threads--;
-    s->active -= !w->lent;
+    s->active -= w->active;
     pthread_cond_signal(&s->ended);
     pthread_mutex_unlock(&s->lock);
     dev_guard_thread_end();
@@ -244,6 +338,7 @@ int soft_worker_start(struct soft_sched *s)
     if (!w)
         return -ENOMEM;
     w->sched = s;
+    w->active = true;
     int r = pthread_attr_init(&attr);
     if (r != 0) {
         free(w);

@@ -34,7 +34,12 @@ struct soft_worker {
     /* under the scheduler's lock */
     struct soft_account *account; /* of the grant being run, or NULL */
     struct soft_task *task;
-    bool lent;             /* another thread has taken this one's place: it ends after its grant */
+    bool active;           /* has a multiprocessor */
+    bool aside;            /* its block is set aside: in its account's list, by `place` */
+    struct gm_list place;  /* there, or among the spares */
+    uint64_t since_ns;     /* when its grant began, or its block last went on or was set aside */
+    uint64_t began_ns;     /* of the grant */
+    uint64_t away_ns;      /* of the grant, set aside */
     uint64_t cpu_began_ns; /* of the grant, 0: not known */
     uint64_t charged_ns;   /* of the grant, charged already */
     /* written by the worker, read by the supervisor */
