@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "server/object.h"
 #include "server/server.h"
+#include "transport/foreign.h"
 #include "transport/memfd.h"
 
 struct alloc_op {
@@ -71,7 +72,7 @@ void srv_area_finish(struct srv_area *area)
     if (area->fd < 0)
         return;
     srv_ranges_finish(&area->pages);
-    area->fd = gm_close(area->fd);
+    area->fd = tp_close_foreign(area->fd); /* in which a client may have filled many pages */
 }
 
 bool srv_area_is_overdrawn(const struct srv_area *area)
@@ -123,8 +124,11 @@ void srv_heap_finish(struct srv_heap *h)
         return;
     gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
         allocation_destroy(a);
-    gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link)
+    gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
+        /* The pages go with the file, unless others have that open. Till then a process that lives on finds what it had. */
+        m->kept |= !h->area->kept;
         mapping_destroy(h, m);
+    }
     srv_ranges_finish(&h->small);
     h->session = NULL;
 }

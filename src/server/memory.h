@@ -55,6 +55,7 @@ struct srv_area {
     uint64_t page;
     struct srv_ranges pages;
     uint64_t mapped; /* bytes of all mappings */
+    bool kept;       /* others have some of it open beyond the session's end */
 };
 
 struct srv_heap {

@@ -206,7 +206,7 @@ void srv_objects_end(struct srv_session *c, bool all)
                         : (struct srv_mapping *)srv_ranges_find(&a->heap->area->pages,
                                                                 a->block->address & ~(uint64_t)(SRV_SLAB - 1))
                               ->user)
-                ->kept = true;
+                ->kept = a->heap->area->kept = true;
         a->object = NULL;
         o->source = NULL;
         o->shared = false;

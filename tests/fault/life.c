@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "raw.h"
 
 static struct raw_server server;
@@ -123,15 +124,27 @@ static void shutdown_waits_for_clients(void)
     wait_for_end();
 }
 
+/* Nor does a client that has not noticed yet read something else than was there: it is told, or finds what it had. */
 static void forced_shutdown_does_not(void)
 {
     struct wire_rec_gate gate = { 0 };
     raw_server_start(&server, "null");
     raw_client_open(&a, raw_server_connect(&server, 41));
+    const uint64_t memory[] = { raw_alloc(&a, 4096, WIRE_MEMORY_KIND_DEVICE, NULL),
+                                raw_alloc(&a, 4 << 20, WIRE_MEMORY_KIND_DEVICE, NULL),
+                                raw_alloc(&a, 4 << 20, WIRE_MEMORY_KIND_HOST, NULL) };
+    for (unsigned i = 0; i < GM_ARRAY_LEN(memory); i++)
+        raw_work_and_check(&a, memory[i]);
+    uint32_t before[GM_ARRAY_LEN(memory)];
+    for (unsigned i = 0; i < GM_ARRAY_LEN(memory); i++)
+        memcpy(&before[i], (const void *)(uintptr_t)memory[i], sizeof(before[i]));
     raw_post(&a, 3, WIRE_OP_GATE, &gate, sizeof(gate), NULL, 0);
     stop(true);
     RAW_CHECK(!raw_client_receive(&a));
+    RAW_CHECK(raw_error(&a) == GM_CUDA_MPS_RPC_FAILURE);
     wait_for_end();
+    for (unsigned i = 0; i < GM_ARRAY_LEN(memory); i++)
+        RAW_CHECK(memcmp(&before[i], (const void *)(uintptr_t)memory[i], sizeof(before[i])) == 0);
     raw_client_close(&a);
 }
 

@@ -143,7 +143,9 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
         b->width <= WIRE_REC_WRITE_DATA_MAX && rt_stream_query(st) == CUDA_ERROR_NOT_READY)
         return copy_by_write(st, dst.window, (const void *)(uintptr_t)b->src.address, b->width);
     r = rt_stream_wait(st);
-    if (r == CUDA_SUCCESS)
-        copy_direct(b);
-    return r;
+    if (r)
+        return r;
+    copy_direct(b);
+    atomic_thread_fence(memory_order_acquire);
+    return rt_session_error(rt_session); /* an error that came meanwhile: what was read may be gone already */
 }
