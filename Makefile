@@ -1,4 +1,4 @@
-# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz), DEVICE, BUILD.
+# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), DEVICE, BUILD.
 
 BUILD   ?= build
 CLIENTS ?= 3
@@ -6,7 +6,7 @@ SHARE   ?= 33
 T       ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench fuzz docs lint format ptx install clean
+.PHONY: help build demo test check bench fuzz soak docs lint format ptx install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,9 @@ bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda
 
 fuzz: ## run every fuzzer for T seconds (clang)
 	@scripts/fuzz.sh $(T)
+
+soak: build ## programs that check their data for T seconds while all around them is killed, stopped and used up; SEED
+	@tests/soak/soak.py $(BUILD) --seconds $(T) $(if $(SEED),--seed $(SEED))
 
 docs: build ## man pages and the API coverage page, in $(BUILD)/docs
 	@ninja -C $(BUILD) --quiet docs

@@ -87,7 +87,8 @@ void srv_session_drop(struct srv_session *c)
     if (c->phase == SRV_DRAINING)
         return;
     c->phase = SRV_DRAINING;
-    if (c->shared.control) /* its process may still be there: first it must know that nothing is done for it any more */
+    /* Its process may still be there: first it must know that nothing is done for it any more. */
+    if (c->shared.control)
         tp_session_fail(&c->shared, GM_CUDA_MPS_RPC_FAILURE, 0);
     srv_peer_close(&c->peer);
     srv_contexts_end(c);
