@@ -13,18 +13,25 @@ void set_reduction(struct set_data *d)
     }
 }
 
-/* In tiles of 8 rows by 64 columns, which stay in registers. */
+typedef float lanes __attribute__((vector_size(64), aligned(4)));
+
+/* In tiles of 8 rows by 32 columns, which stay in registers. */
 void set_sgemm(struct set_data *d)
 {
     int n = d->n;
-    const float *restrict a = d->a, *restrict b = d->b;
     for (int i = 0; i < n; i += 8)
         for (int j = 0; j < n; j += 32) {
-            float sum[8][32] = { 0 };
-            for (int k = 0; k < n; k++)
-                for (int r = 0; r < 8; r++)
-                    for (int x = 0; x < 32; x++)
-                        sum[r][x] += a[(i + r) * n + k] * b[k * n + j + x];
+            lanes sum[8][2] = { 0 };
+            for (int k = 0; k < n; k++) {
+                const lanes *b = (const lanes *)&d->b[k * n + j];
+                lanes b0 = b[0], b1 = b[1];
+#pragma clang loop unroll(full)
+                for (int r = 0; r < 8; r++) {
+                    float a = d->a[(i + r) * n + k];
+                    sum[r][0] += a * b0;
+                    sum[r][1] += a * b1;
+                }
+            }
             for (int r = 0; r < 8; r++)
                 memcpy(&d->c[(i + r) * n + j], sum[r], sizeof(sum[r]));
         }

@@ -317,8 +317,7 @@ static void emit_barrier(struct jit_gen *g)
         if (jit_may_wrap(g, reg))
             jit_save_wrapped(g, reg);
     }
-    LLVMValueRef at = LLVMConstInt(g->i64, 4, 0); /* the alive mask's place at the head of the save area */
-    LLVMBuildStore(g->b, load_alive(g), LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, ""));
+    LLVMBuildStore(g->b, load_alive(g), jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));
 }
 

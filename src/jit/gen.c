@@ -1,6 +1,6 @@
 /*
- * The module: one function per barrier region, the cold functions that report faults, the wrapper that runs a block,
- * and the description that the loader reads.
+ * The module: one function per barrier region, the cold functions that report faults, and the description that the
+ * loader reads.
  */
 #include "jit/gen.h"
 
@@ -12,13 +12,10 @@
 
 #include "jit/target.h"
 
-/* Head of a warp's save area. */
-#define SAVE_NEXT  0 /* i32: region to run next, or JIT_DONE */
-#define SAVE_ALIVE 4 /* i32 */
-#define SAVE_HEAD  64
-
-/* Small kernels without barriers go into the wrapper's loop over warps: a call costs as much as they do. */
-#define INLINE_INSTRS 120
+/* Kernels of so many instructions go into the loops over warps (block.c), without and with barriers: a call costs as much
+ * as small ones do, and what is the same for all warps is computed once. */
+#define INLINE_SIMPLE 120u
+#define INLINE_PHASED 600u
 
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
 {
@@ -34,13 +31,13 @@ void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
     va_end(ap);
 }
 
-static LLVMValueRef at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset)
+LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offset, 0);
     return LLVMBuildGEP2(b, g->i8, base, &at, 1, "");
 }
 
-static void set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name)
+void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(g->context, kind, 0));
@@ -53,10 +50,10 @@ static void set_string_attribute(struct jit_gen *g, LLVMValueRef f, const char *
         LLVMCreateStringAttribute(g->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
-static LLVMValueRef add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external)
+LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external)
 {
     LLVMValueRef f = LLVMAddFunction(g->module, name, type);
-    set_attribute(g, f, "nounwind");
+    jit_set_attribute(g, f, "nounwind");
     set_string_attribute(g, f, "no-builtins", "true");
     /* Frames are bounded (compile.c hears of those that are not), and touched page by page from the top: one that is
      * too large for the stack all the same ends in the guard behind it and not in somebody else's memory. */
@@ -101,7 +98,7 @@ static void init_types(struct jit_gen *g)
 static void lay_out_save_area(struct jit_gen *g)
 {
     const struct ir_analysis *a = g->a;
-    uint32_t at = SAVE_HEAD;
+    uint32_t at = JIT_SAVE_HEAD;
     for (int scalars = 0; scalars < 2; scalars++) {
         for (uint32_t r = 0; r < a->region_count; r++) {
             for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
@@ -128,16 +125,16 @@ static void emit_fault_scalar(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, g->i64, g->i32, g->i64 };
     g->fault_scalar_type = LLVMFunctionType(g->i32, params, 5, 0);
-    g->fault_scalar = add_function(g, "fault_scalar", g->fault_scalar_type, false);
-    set_attribute(g, g->fault_scalar, "cold");
-    set_attribute(g, g->fault_scalar, "noinline");
+    g->fault_scalar = jit_add_function(g, "fault_scalar", g->fault_scalar_type, false);
+    jit_set_attribute(g, g->fault_scalar, "cold");
+    jit_set_attribute(g, g->fault_scalar, "noinline");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, g->fault_scalar, ""));
     LLVMValueRef block = LLVMGetParam(g->fault_scalar, 0), address = LLVMGetParam(g->fault_scalar, 2);
     LLVMValueRef count[] = { LLVMGetParam(g->fault_scalar, 3), LLVMConstInt(g->i1, 0, 0) };
     LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, count, 2);
     LLVMValueRef thread = LLVMBuildAdd(g->b, LLVMGetParam(g->fault_scalar, 1), lane, "");
-    LLVMBuildStore(g->b, address, at_offset(g, g->b, block, offsetof(struct soft_block, fault_address)));
-    LLVMBuildStore(g->b, thread, at_offset(g, g->b, block, offsetof(struct soft_block, fault_thread)));
+    LLVMBuildStore(g->b, address, jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_address)));
+    LLVMBuildStore(g->b, thread, jit_at_offset(g, g->b, block, offsetof(struct soft_block, fault_thread)));
     LLVMValueRef low = LLVMBuildAnd(g->b, address, LLVMGetParam(g->fault_scalar, 4), "");
     LLVMValueRef aligned = LLVMBuildICmp(g->b, LLVMIntEQ, low, LLVMConstInt(g->i64, 0, 0), "");
     LLVMBuildRet(g->b,
@@ -150,9 +147,9 @@ static void emit_fault_vector(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g, g->i64), g->i32, g->i64 };
     g->fault_vector_type = LLVMFunctionType(g->i32, params, 5, 0);
-    g->fault_vector = add_function(g, "fault_vector", g->fault_vector_type, false);
-    set_attribute(g, g->fault_vector, "cold");
-    set_attribute(g, g->fault_vector, "noinline");
+    g->fault_vector = jit_add_function(g, "fault_vector", g->fault_vector_type, false);
+    jit_set_attribute(g, g->fault_vector, "cold");
+    jit_set_attribute(g, g->fault_vector, "noinline");
     LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, g->fault_vector, ""));
     LLVMValueRef bits = LLVMGetParam(g->fault_vector, 3);
     LLVMValueRef count[] = { bits, LLVMConstInt(g->i1, 0, 0) };
@@ -181,7 +178,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
             struct ir_src s = { .kind = IR_SRC_IMM, .bits = g->a->regs[reg].value };
             v = jit_src(g, &s, type, vec);
         } else {
-            LLVMValueRef p = at_offset(g, g->b, g->save, g->save_offset[reg]);
+            LLVMValueRef p = jit_at_offset(g, g->b, g->save, g->save_offset[reg]);
             if (type == IR_PRED)
                 v = LLVMBuildLoad2(g->b, vec ? g->i32 : g->i8, p, "");
             else
@@ -288,204 +285,6 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     jit_emit_blocks(g);
 }
 
-/* State of the wrapper while it is emitted. */
-struct wrapper {
-    LLVMValueRef f, block, threads, warps, save, stride;
-    LLVMBasicBlockRef fault; /* returns the outcome in `result` */
-    LLVMValueRef result;     /* alloca i32: what a region returned */
-};
-
-static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef first)
-{
-    LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
-    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
-    LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
-    left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
-    LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
-    LLVMValueRef all = LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
-    return LLVMBuildSelect(g->b, full, all, some, "");
-}
-
-static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef warp)
-{
-    LLVMValueRef at = LLVMBuildMul(g->b, LLVMBuildZExt(g->b, warp, g->i64, ""), w->stride, "");
-    return LLVMBuildGEP2(g->b, g->i8, w->save, &at, 1, "");
-}
-
-/* for (warp = 0; warp < warps; warp++): the body is emitted between begin and end. */
-struct warp_loop {
-    LLVMBasicBlockRef head, exit;
-    LLVMValueRef counter, warp, first;
-};
-
-static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper *w)
-{
-    struct warp_loop l;
-    l.counter = jit_alloca(g, g->i32, "");
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), l.counter);
-    l.head = jit_new_block(g, "warps");
-    l.exit = jit_new_block(g, "warps.exit");
-    LLVMBasicBlockRef body = jit_new_block(g, "warp");
-    LLVMBuildBr(g->b, l.head);
-    jit_position(g, l.head);
-    l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
-    jit_position(g, body);
-    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, g->lanes, 0), "first");
-    return l;
-}
-
-static void warp_loop_end(struct jit_gen *g, const struct warp_loop *l)
-{
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->warp, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
-    LLVMBuildBr(g->b, l->head);
-    jit_position(g, l->exit);
-}
-
-/* Without barriers: every warp to its end. */
-static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
-{
-    struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr), lanes_of_warp(g, w, l.first) };
-    LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
-    LLVMBuildStore(g->b, r, w->result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
-    warp_loop_end(g, &l);
-    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
-}
-
-/* Calls region `next` for a warp. */
-static LLVMValueRef emit_dispatch(struct jit_gen *g, const struct wrapper *w, LLVMValueRef next, LLVMValueRef args[4])
-{
-    LLVMBasicBlockRef join = jit_new_block(g, "ran"), none = jit_new_block(g, "none");
-    LLVMValueRef s = LLVMBuildSwitch(g->b, next, none, g->a->region_count);
-    jit_position(g, none);
-    LLVMBuildUnreachable(g->b);
-    for (uint32_t r = 0; r < g->a->region_count; r++) {
-        LLVMBasicBlockRef at = jit_new_block(g, "region");
-        LLVMAddCase(s, LLVMConstInt(g->i32, r, 0), at);
-        jit_position(g, at);
-        LLVMBuildStore(g->b, LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, ""), w->result);
-        LLVMBuildBr(g->b, join);
-    }
-    jit_position(g, join);
-    return LLVMBuildLoad2(g->b, g->i32, w->result, "");
-}
-
-/* With barriers: phases, in each of which every warp runs one region, until all warps are done. */
-static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
-{
-    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
-    struct warp_loop l = warp_loop_begin(g, w);
-    LLVMValueRef save = save_of_warp(g, w, l.warp);
-    LLVMBuildStore(g->b, zero, at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), at_offset(g, g->b, save, SAVE_ALIVE));
-    warp_loop_end(g, &l);
-
-    LLVMValueRef waiting = jit_alloca(g, g->i1, "waiting");
-    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), end = jit_new_block(g, "end");
-    LLVMBuildBr(g->b, phase);
-    jit_position(g, phase);
-    LLVMBuildStore(g->b, LLVMConstInt(g->i1, 0, 0), waiting);
-    l = warp_loop_begin(g, w);
-    save = save_of_warp(g, w, l.warp);
-    LLVMValueRef next = LLVMBuildLoad2(g->b, g->i32, at_offset(g, g->b, save, SAVE_NEXT), "");
-    LLVMBasicBlockRef run = jit_new_block(g, "run"), skip = jit_new_block(g, "skip");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntSGE, next, zero, ""), run, skip);
-    jit_position(g, run);
-    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, at_offset(g, g->b, save, SAVE_ALIVE), "");
-    LLVMValueRef args[] = { w->block, l.first, save, alive };
-    LLVMValueRef r = emit_dispatch(g, w, next, args);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
-    LLVMBuildStore(g->b, r, at_offset(g, g->b, save, SAVE_NEXT));
-    LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntSGE, r, zero, "");
-    more = LLVMBuildOr(g->b, more, LLVMBuildLoad2(g->b, g->i1, waiting, ""), "");
-    LLVMBuildStore(g->b, more, waiting);
-    LLVMBuildBr(g->b, skip);
-    jit_position(g, skip);
-    warp_loop_end(g, &l);
-    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, waiting, ""), phase, end);
-    jit_position(g, end);
-    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
-}
-
-/* What the code was made for must hold: block size, and grids small enough for the analysis. */
-static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
-{
-    LLVMValueRef wrong = LLVMConstInt(g->i1, 0, 0);
-    for (unsigned d = 0; d < 3; d++) {
-        LLVMValueRef n = jit_field(g, offsetof(struct soft_block, ntid) + 4 * d, g->i32);
-        if (g->ntid[0])
-            wrong = LLVMBuildOr(g->b, wrong,
-                                LLVMBuildICmp(g->b, LLVMIntNE, n, LLVMConstInt(g->i32, g->ntid[d], 0), ""), "");
-        if (g->a->used_small_grid) {
-            LLVMValueRef c = jit_field(g, offsetof(struct soft_block, nctaid) + 4 * d, g->i32);
-            LLVMValueRef all =
-                LLVMBuildMul(g->b, LLVMBuildZExt(g->b, n, g->i64, ""), LLVMBuildZExt(g->b, c, g->i64, ""), "");
-            wrong = LLVMBuildOr(g->b, wrong,
-                                LLVMBuildICmp(g->b, LLVMIntUGE, all, LLVMConstInt(g->i64, 1u << 31, 0), ""), "");
-        }
-    }
-    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_UNSUPPORTED), 1), w->result);
-    jit_branch_unlikely(g, wrong, w->fault);
-}
-
-/* The block's code in a function of its own, so that nothing of it is moved to before or behind the switch. (A block that
- * faults leaves by a signal handler, which starts with the processor's default, and does not come back here.) */
-static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRef block)
-{
-    set_attribute(g, block, "noinline");
-    LLVMValueRef entry = add_function(g, SOFT_ENTRY_SYMBOL, type, true);
-    LLVMValueRef args[] = { LLVMGetParam(entry, 0), LLVMGetParam(entry, 1) };
-    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, entry, "start"));
-    jit_set_flushing(g, true);
-    LLVMValueRef r = LLVMBuildCall2(g->b, type, block, args, 2, "");
-    jit_set_flushing(g, false);
-    LLVMBuildRet(g->b, r);
-}
-
-static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)
-{
-    LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0), lanes = LLVMConstInt(g->i32, g->lanes, 0);
-    return LLVMBuildUDiv(g->prelude, LLVMBuildAdd(g->prelude, threads, round, ""), lanes, "");
-}
-
-static void emit_wrapper(struct jit_gen *g)
-{
-    LLVMTypeRef params[] = { g->ptr, g->ptr };
-    struct wrapper w = { 0 };
-    memset(g->cached, 0, sizeof(g->cached));
-    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 2, 0);
-    w.f = add_function(g, g->flushes ? "block" : SOFT_ENTRY_SYMBOL, type, !g->flushes);
-    g->function = w.f;
-    g->block = w.block = LLVMGetParam(w.f, 1);
-    LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, w.f, "start");
-    LLVMBasicBlockRef body = jit_new_block(g, "body");
-    w.fault = jit_new_block(g, "fault");
-    LLVMPositionBuilderAtEnd(g->prelude, start);
-    LLVMValueRef jump = LLVMBuildBr(g->prelude, body);
-    LLVMPositionBuilderBefore(g->prelude, jump);
-    w.result = jit_alloca(g, g->i32, "result");
-    w.threads = jit_field(g, offsetof(struct soft_block, threads), g->i32);
-    w.warps = warps_of_block(g, w.threads);
-    w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
-    w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);
-
-    jit_position(g, w.fault);
-    LLVMValueRef r = LLVMBuildLoad2(g->b, g->i32, w.result, "");
-    LLVMBuildRet(g->b, LLVMBuildSub(g->b, LLVMConstInt(g->i32, (uint64_t)-2, 1), r, ""));
-    jit_position(g, body);
-    emit_preconditions(g, &w);
-    if (g->a->region_count == 1)
-        emit_simple_block(g, &w);
-    else
-        emit_phased_block(g, &w);
-    if (g->flushes)
-        emit_flushing_entry(g, type, w.f);
-}
-
 static void emit_info(struct jit_gen *g)
 {
     const struct soft_object_info info = {
@@ -515,18 +314,16 @@ static void generate(struct jit_gen *g)
     for (uint32_t r = 0; r < g->a->region_count; r++) {
         char name[24];
         snprintf(name, sizeof(name), "region%u", r);
-        g->regions[r] = add_function(g, name, g->region_type, false);
+        g->regions[r] = jit_add_function(g, name, g->region_type, false);
     }
-    if (g->a->region_count == 1 && g->fn->instr_count <= INLINE_INSTRS)
-        set_attribute(g, g->regions[0], "alwaysinline");
-    else
-        for (uint32_t r = 0; r < g->a->region_count; r++)
-            set_attribute(g, g->regions[r], "noinline");
+    bool in_line = g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
+    for (uint32_t r = 0; r < g->a->region_count; r++)
+        jit_set_attribute(g, g->regions[r], in_line ? "alwaysinline" : "noinline");
     for (uint32_t r = 0; r < g->a->region_count && !g->failed; r++)
         emit_region(g, r);
     g->i = NULL;
     if (!g->failed)
-        emit_wrapper(g);
+        jit_emit_block(g);
     emit_info(g);
 }
 

@@ -8,9 +8,10 @@
  *   Barriers end a region: live registers go to the warp's save area, and the wrapper runs the next region of each
  *   warp once all warps came that far.
  *
- * Files: gen.c (module, regions, wrapper), flow.c (blocks, branches), value.c (registers, operands, masks), memory.c,
- * space.c, affine.c, lanes.c (loads and stores, addresses, lane by lane forms, atomics), integer.c, bits.c, real.c,
- * convert.c, approx.c, subnormal.c (arithmetic), cross.c (shuffles, votes), target.c (LLVM set-up, passes, object).
+ * Files: gen.c (module, regions), block.c (the loop over a block's warps), width.c (lanes of a warp), flow.c (blocks,
+ * branches), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
+ * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
+ * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
 #define GMUX_JIT_GEN_H
@@ -107,9 +108,20 @@ enum jit_cached {
 /* How many lanes a warp of the code has. */
 unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 
+/* Head of a warp's save area: see block.c. */
+#define JIT_SAVE_ALIVE 4u /* i32: lanes that have not returned */
+#define JIT_SAVE_HEAD  64u
+
+/* --- block.c --- */
+/* Emits the function that runs a thread block; the regions' functions are there. */
+void jit_emit_block(struct jit_gen *g);
+
 /* --- gen.c --- */
 /* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
 GM_MUST_CHECK int jit_generate(struct jit_gen *g);
+LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external);
+void jit_set_attribute(struct jit_gen *g, LLVMValueRef f, const char *name);
+LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef base, uint64_t offset);
 /* Says why the kernel cannot be compiled; the first one counts. */
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
 

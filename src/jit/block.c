@@ -1,0 +1,253 @@
+/*
+ * The function that runs a thread block: loops over its warps, which call the functions of the barrier regions.
+ *
+ * Without barriers each warp runs to its end. With barriers there are phases: in each, every warp runs one region, up to
+ * the next barrier or its end. Warps nearly always take the same way; then a region has one loop over all of them.
+ */
+#include <string.h>
+
+#include "jit/gen.h"
+
+/* Head of a warp's save area. */
+#define SAVE_NEXT  0 /* i32: region to run next, or JIT_DONE */
+#define SAVE_ALIVE JIT_SAVE_ALIVE
+
+/* State of the wrapper while it is emitted. */
+struct wrapper {
+    LLVMValueRef f, block, threads, warps, save, stride;
+    LLVMBasicBlockRef fault; /* returns the outcome in `result` */
+    LLVMValueRef result;     /* alloca i32: what a region returned */
+};
+
+static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef first)
+{
+    LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
+    LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
+    LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
+    left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
+    LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
+    LLVMValueRef all = LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
+    return LLVMBuildSelect(g->b, full, all, some, "");
+}
+
+static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef warp)
+{
+    LLVMValueRef at = LLVMBuildMul(g->b, LLVMBuildZExt(g->b, warp, g->i64, ""), w->stride, "");
+    return LLVMBuildGEP2(g->b, g->i8, w->save, &at, 1, "");
+}
+
+/* for (warp = 0; warp < warps; warp++): the body is emitted between begin and end. */
+struct warp_loop {
+    LLVMBasicBlockRef head, exit;
+    LLVMValueRef counter, warp, first;
+};
+
+static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper *w)
+{
+    struct warp_loop l;
+    l.counter = jit_alloca(g, g->i32, "");
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), l.counter);
+    l.head = jit_new_block(g, "warps");
+    l.exit = jit_new_block(g, "warps.exit");
+    LLVMBasicBlockRef body = jit_new_block(g, "warp");
+    LLVMBuildBr(g->b, l.head);
+    jit_position(g, l.head);
+    l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
+    jit_position(g, body);
+    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, g->lanes, 0), "first");
+    return l;
+}
+
+static void warp_loop_end(struct jit_gen *g, const struct warp_loop *l)
+{
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, l->warp, LLVMConstInt(g->i32, 1, 0), ""), l->counter);
+    LLVMBuildBr(g->b, l->head);
+    jit_position(g, l->exit);
+}
+
+/* Without barriers: every warp to its end. */
+static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
+{
+    struct warp_loop l = warp_loop_begin(g, w);
+    LLVMValueRef args[] = { w->block, l.first, LLVMConstNull(g->ptr), lanes_of_warp(g, w, l.first) };
+    LLVMValueRef r = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
+    LLVMBuildStore(g->b, r, w->result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntNE, r, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    warp_loop_end(g, &l);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
+/* State of a phase, in allocas. */
+struct phase {
+    LLVMValueRef at, upto; /* i32: the next warp to run; the end of those that run the same region now */
+    LLVMValueRef together; /* i1: all warps are at the same region */
+    LLVMValueRef agreed;   /* i32: what warp 0 returned */
+    LLVMValueRef waiting;  /* i1: some warp has a region to run in the next phase */
+};
+
+/* Warps [at, upto) run region `r`, in a loop of their own: what is the same for all of them is computed once. */
+static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const struct phase *p, uint32_t r,
+                             LLVMBasicBlockRef next)
+{
+    LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp");
+    LLVMBuildBr(g->b, head);
+    jit_position(g, head);
+    LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
+    LLVMValueRef upto = LLVMBuildLoad2(g->b, g->i32, p->upto, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, upto, ""), body, next);
+    jit_position(g, body);
+    LLVMValueRef first = LLVMBuildMul(g->b, at, LLVMConstInt(g->i32, g->lanes, 0), "first");
+    LLVMValueRef save = save_of_warp(g, w, at);
+    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef args[] = { w->block, first, save, alive };
+    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
+    LLVMBuildStore(g->b, result, w->result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    LLVMBuildStore(g->b, result, jit_at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), is_first = LLVMBuildICmp(g->b, LLVMIntEQ, at, zero, "");
+    LLVMValueRef agreed = LLVMBuildLoad2(g->b, g->i32, p->agreed, "");
+    agreed = LLVMBuildSelect(g->b, is_first, result, agreed, "");
+    LLVMBuildStore(g->b, agreed, p->agreed);
+    LLVMValueRef together = LLVMBuildLoad2(g->b, g->i1, p->together, "");
+    together = LLVMBuildAnd(g->b, together, LLVMBuildICmp(g->b, LLVMIntEQ, result, agreed, ""), "");
+    LLVMBuildStore(g->b, together, p->together);
+    LLVMValueRef waiting = LLVMBuildLoad2(g->b, g->i1, p->waiting, "");
+    waiting = LLVMBuildOr(g->b, waiting, LLVMBuildICmp(g->b, LLVMIntSGE, result, zero, ""), "");
+    LLVMBuildStore(g->b, waiting, p->waiting);
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), ""), p->at);
+    LLVMBuildBr(g->b, head);
+}
+
+/* The region of warp `at` is run by it, and by all behind it while all are together; then comes `group` again. */
+static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct phase *p, LLVMBasicBlockRef group)
+{
+    LLVMBasicBlockRef none = jit_new_block(g, "none");
+    LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
+    LLVMValueRef after = LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), "");
+    LLVMValueRef together = LLVMBuildLoad2(g->b, g->i1, p->together, "");
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, together, w->warps, after, ""), p->upto);
+    LLVMValueRef next = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save_of_warp(g, w, at), SAVE_NEXT), "");
+    LLVMValueRef choice = LLVMBuildSwitch(g->b, next, none, g->a->region_count);
+    jit_position(g, none); /* it is done */
+    LLVMBuildStore(g->b, after, p->at);
+    LLVMBuildBr(g->b, group);
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        LLVMBasicBlockRef begin = jit_new_block(g, "region");
+        LLVMAddCase(choice, LLVMConstInt(g->i32, r, 0), begin);
+        jit_position(g, begin);
+        emit_region_loop(g, w, p, r, group);
+    }
+}
+
+/* With barriers: phases, in each of which every warp runs one region, until all warps are done. */
+static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i1, 0, 0), yes = LLVMConstInt(g->i1, 1, 0);
+    struct warp_loop l = warp_loop_begin(g, w);
+    LLVMValueRef save = save_of_warp(g, w, l.warp);
+    LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), jit_at_offset(g, g->b, save, SAVE_ALIVE));
+    warp_loop_end(g, &l);
+
+    const struct phase p = { .at = jit_alloca(g, g->i32, "at"),
+                             .upto = jit_alloca(g, g->i32, "upto"),
+                             .together = jit_alloca(g, g->i1, "together"),
+                             .agreed = jit_alloca(g, g->i32, "agreed"),
+                             .waiting = jit_alloca(g, g->i1, "waiting") };
+    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), group = jit_new_block(g, "group");
+    LLVMBasicBlockRef run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran"), end = jit_new_block(g, "end");
+    LLVMBuildStore(g->b, yes, p.together);
+    LLVMBuildStore(g->b, zero, p.agreed);
+    LLVMBuildBr(g->b, phase);
+    jit_position(g, phase);
+    LLVMBuildStore(g->b, zero, p.at);
+    LLVMBuildStore(g->b, no, p.waiting);
+    LLVMBuildBr(g->b, group);
+    jit_position(g, group);
+    LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p.at, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, w->warps, ""), run, ran);
+    jit_position(g, run);
+    emit_group(g, w, &p, group);
+    jit_position(g, ran);
+    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, p.waiting, ""), phase, end);
+    jit_position(g, end);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
+/* What the code was made for must hold: block size, and grids small enough for the analysis. */
+static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef wrong = LLVMConstInt(g->i1, 0, 0);
+    for (unsigned d = 0; d < 3; d++) {
+        LLVMValueRef n = jit_field(g, offsetof(struct soft_block, ntid) + 4 * d, g->i32);
+        if (g->ntid[0])
+            wrong = LLVMBuildOr(g->b, wrong,
+                                LLVMBuildICmp(g->b, LLVMIntNE, n, LLVMConstInt(g->i32, g->ntid[d], 0), ""), "");
+        if (g->a->used_small_grid) {
+            LLVMValueRef c = jit_field(g, offsetof(struct soft_block, nctaid) + 4 * d, g->i32);
+            LLVMValueRef all =
+                LLVMBuildMul(g->b, LLVMBuildZExt(g->b, n, g->i64, ""), LLVMBuildZExt(g->b, c, g->i64, ""), "");
+            wrong = LLVMBuildOr(g->b, wrong,
+                                LLVMBuildICmp(g->b, LLVMIntUGE, all, LLVMConstInt(g->i64, 1u << 31, 0), ""), "");
+        }
+    }
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_UNSUPPORTED), 1), w->result);
+    jit_branch_unlikely(g, wrong, w->fault);
+}
+
+/* The block's code in a function of its own, so that nothing of it is moved to before or behind the switch. (A block that
+ * faults leaves by a signal handler, which starts with the processor's default, and does not come back here.) */
+static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRef block)
+{
+    jit_set_attribute(g, block, "noinline");
+    LLVMValueRef entry = jit_add_function(g, SOFT_ENTRY_SYMBOL, type, true);
+    LLVMValueRef args[] = { LLVMGetParam(entry, 0), LLVMGetParam(entry, 1) };
+    LLVMPositionBuilderAtEnd(g->b, LLVMAppendBasicBlockInContext(g->context, entry, "start"));
+    jit_set_flushing(g, true);
+    LLVMValueRef r = LLVMBuildCall2(g->b, type, block, args, 2, "");
+    jit_set_flushing(g, false);
+    LLVMBuildRet(g->b, r);
+}
+
+static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)
+{
+    LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0), lanes = LLVMConstInt(g->i32, g->lanes, 0);
+    return LLVMBuildUDiv(g->prelude, LLVMBuildAdd(g->prelude, threads, round, ""), lanes, "");
+}
+
+void jit_emit_block(struct jit_gen *g)
+{
+    LLVMTypeRef params[] = { g->ptr, g->ptr };
+    struct wrapper w = { 0 };
+    memset(g->cached, 0, sizeof(g->cached));
+    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 2, 0);
+    w.f = jit_add_function(g, g->flushes ? "block" : SOFT_ENTRY_SYMBOL, type, !g->flushes);
+    g->function = w.f;
+    g->block = w.block = LLVMGetParam(w.f, 1);
+    LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, w.f, "start");
+    LLVMBasicBlockRef body = jit_new_block(g, "body");
+    w.fault = jit_new_block(g, "fault");
+    LLVMPositionBuilderAtEnd(g->prelude, start);
+    LLVMValueRef jump = LLVMBuildBr(g->prelude, body);
+    LLVMPositionBuilderBefore(g->prelude, jump);
+    w.result = jit_alloca(g, g->i32, "result");
+    w.threads = jit_field(g, offsetof(struct soft_block, threads), g->i32);
+    w.warps = warps_of_block(g, w.threads);
+    w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
+    w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);
+
+    jit_position(g, w.fault);
+    LLVMValueRef r = LLVMBuildLoad2(g->b, g->i32, w.result, "");
+    LLVMBuildRet(g->b, LLVMBuildSub(g->b, LLVMConstInt(g->i32, (uint64_t)-2, 1), r, ""));
+    jit_position(g, body);
+    emit_preconditions(g, &w);
+    if (g->a->region_count == 1)
+        emit_simple_block(g, &w);
+    else
+        emit_phased_block(g, &w);
+    if (g->flushes)
+        emit_flushing_entry(g, type, w.f);
+}
