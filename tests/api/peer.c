@@ -33,6 +33,16 @@ static CUresult begin(void)
     return cuStreamCreate(&own.stream, CU_STREAM_NON_BLOCKING);
 }
 
+/* Needs no context: NVIDIA's runtime has none at that time. */
+static CUresult import_pointer(struct peer_message *m)
+{
+    CUcontext context;
+    TRY(cuCtxPopCurrent(&context));
+    CUresult r = cuMemPoolImportPointer(&m->pointer, own.pool, &m->pointer_data);
+    TRY(cuCtxPushCurrent(context));
+    return r;
+}
+
 static CUresult import(struct peer_message *m, int fd)
 {
     CUmemGenericAllocationHandle handle;
@@ -126,7 +136,7 @@ static CUresult perform(struct peer_message *m, int fd)
         return cuMemPoolImportFromShareableHandle(&own.pool, (void *)(intptr_t)fd,
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     case PEER_POOL_POINTER:
-        return cuMemPoolImportPointer(&m->pointer, own.pool, &m->pointer_data);
+        return import_pointer(m);
     case PEER_POOL_ACCESS:
         TRY(cuMemPoolGetAccess(&access, own.pool, &(CUmemLocation) { CU_MEM_LOCATION_TYPE_DEVICE, (int)m->value }));
         m->value = access;

@@ -1,6 +1,7 @@
 /* Memory pools between processes. */
 #include "peer.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static void send_pool(struct peer *to, CUmemoryPool pool)
     int fd = -1;
     OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     TRUE(fd >= 0);
+    EQ(fcntl(fd, F_GETFD), 0); /* programs that are started inherit it */
     peer_ask_fd(to, &m, fd);
     close(fd);
     tap_check_result(__FILE__, __LINE__, "the pool in the other process", m.result, CUDA_SUCCESS);

@@ -6,11 +6,13 @@
  *
  * So an importer has the segment with all that its maker allocates there: a pool that is made to be shared is shared as a whole.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
@@ -89,8 +91,10 @@ CUresult rt_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool
         rt_pool_is_imported(p))
         return CUDA_ERROR_INVALID_VALUE;
     int fd = tp_memfd_from_bytes("gmux-pool", &n, sizeof(n));
-    if (fd < 0)
+    if (fd < 0 || fcntl(fd, F_SETFD, 0) < 0) { /* it is the program's now, whose children inherit it */
+        gm_close(fd);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     *(int *)handle_out = fd;
     return CUDA_SUCCESS;
 }
@@ -196,8 +200,7 @@ static struct imported *find(uint64_t address)
     return NULL;
 }
 
-static int enter_imported(struct rt_pool *p, struct rt_context *c, struct rt_pool_view *v,
-                          const struct pointer_data *d)
+static int enter_imported(struct rt_pool *p, struct rt_pool_view *v, const struct pointer_data *d)
 {
     uint64_t address = v->address + d->offset;
     struct imported *i = find(address);
@@ -209,7 +212,7 @@ static int enter_imported(struct rt_pool *p, struct rt_context *c, struct rt_poo
                               .size = d->size,
                               .window = address,
                               .kind = RT_MEMORY_IMPORTED_BLOCK,
-                              .context = rt_context_owner(c),
+                              .context = rt_context_owner(rt_current.context), /* there may be none yet */
                               .device = v->device };
     i = malloc(sizeof(*i));
     int r = i ? rt_memory_insert(&range) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -222,7 +225,7 @@ static int enter_imported(struct rt_pool *p, struct rt_context *c, struct rt_poo
     return CUDA_SUCCESS;
 }
 
-static int import(struct rt_pool *p, struct rt_context *c, const struct pointer_data *d, CUdeviceptr *out)
+static int import(struct rt_pool *p, const struct pointer_data *d, CUdeviceptr *out)
 {
     struct rt_pool_view *v;
     int r = view_open(d->token, &v);
@@ -231,7 +234,7 @@ static int import(struct rt_pool *p, struct rt_context *c, const struct pointer_
     uint64_t address = v->address + d->offset;
     if (v->device != rt_pool_device(p) || d->size == 0 || d->offset > v->size || d->size > v->size - d->offset)
         r = CUDA_ERROR_INVALID_VALUE;
-    r = r ? r : enter_imported(p, c, v, d);
+    r = r ? r : enter_imported(p, v, d);
     if (r)
         (void)view_close(v);
     else
@@ -241,11 +244,9 @@ static int import(struct rt_pool *p, struct rt_context *c, const struct pointer_
 
 CUresult rt_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
 {
-    struct rt_context *c;
     struct rt_pool *p;
     struct pointer_data d;
-    int r = rt_enter(&c);
-    r = r ? r : enter(pool, &p);
+    int r = enter(pool, &p);
     if (r)
         return r;
     if (!ptr_out || !shareData || !rt_pool_is_imported(p))
@@ -254,7 +255,7 @@ CUresult rt_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUme
     if (d.magic != MAGIC || d.name != rt_pool_name(p))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    r = import(p, c, &d, ptr_out);
+    r = import(p, &d, ptr_out);
     pthread_mutex_unlock(&lock);
     return r;
 }
