@@ -70,6 +70,8 @@ int rt_params_launch(struct rt_params *p, const void *function, const struct rt_
     const struct rt_entry *e = f->entry; /* the same on all devices */
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel.func = (CUfunction)(uintptr_t)function };
     struct rt_kernel *k = &p->kernel;
+    if (f->module->library) /* by which runtimes of 13.0 know it */
+        k->kern = (CUkernel)(uintptr_t)function;
     k->ctx = rt_context_handle(f->context ? f->context : rt_current.context);
     k->values = malloc((e->param_count + 1) * sizeof(void *));
     int r = k->values ? take_record(k, &l->record) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -110,8 +112,6 @@ int rt_params_kernel(struct rt_params *p, const CUDA_KERNEL_NODE_PARAMS *from)
     r = r ? r : rt_params_launch(p, handle, &l, NULL, 0);
     if (r)
         return r;
-    p->kernel.func = from->func;
-    p->kernel.kern = from->kern;
     if (from->ctx)
         p->kernel.ctx = from->ctx;
     return CUDA_SUCCESS;
