@@ -205,6 +205,8 @@ static const struct {
 } tables[] = {
     { "d4082055-bde6-704b-8d34-ba123c66e1f2", NULL }, /* the driver's word for its own authenticity */
     { RT_TABLE_RUNTIME, NULL },
+    { "69a28e9f-2449-8b47-b030-c5da330ea4e9", NULL }, /* NVRTC's cache of what it has compiled; needs no context */
+    { "da9151d3-3ae6-cc41-a5c0-4f26d533e328", NULL }, /* the same */
     { "c693336e-1121-df11-a8c3-68f355d89593", local_table },
     { "a094798c-2e74-2e74-93f2-0800200c0a66", hooks_table },
     { "42d85a81-23f6-cb47-8298-f6e78a3aecdc", tls_table },
