@@ -93,6 +93,10 @@ static void questions(void)
     IS(cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
     IS(cuCtxGetLimit(&value, (CUlimit)4711), CUDA_ERROR_INVALID_VALUE);
     IS(cuCtxSetLimit((CUlimit)4711, 1), CUDA_ERROR_INVALID_VALUE);
+    OK(cuCtxGetLimit(&value, CU_LIMIT_CIG_ENABLED));
+    EQ(value, 0);
+    IS(cuCtxSetLimit(CU_LIMIT_CIG_ENABLED, 0), CUDA_ERROR_NOT_PERMITTED);
+    IS(cuCtxGetLimit(&value, CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED), CUDA_ERROR_UNSUPPORTED_LIMIT);
     OK(cuCtxGetStreamPriorityRange(&least, &greatest));
     EQ(least, 0);
     TRUE(greatest < 0);

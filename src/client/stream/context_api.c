@@ -281,21 +281,23 @@ static bool limit_known(CUlimit limit)
            limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
+/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
+static bool limit_is_fixed(const struct rt_context *c, CUlimit limit)
+{
+    return limit == CU_LIMIT_CIG_ENABLED || (limit == CU_LIMIT_SHMEM_SIZE && c->limits[limit]);
+}
+
 CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 {
     struct rt_context *c;
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (!pvalue)
+    if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
-    if ((unsigned)limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    bool graphics = limit == CU_LIMIT_CIG_ENABLED || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
-    if (!graphics && !limit_known(limit))
+    if (!limit_known(limit) && !limit_is_fixed(c, limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    *pvalue = graphics ? 0 : c->limits[limit];
+    *pvalue = c->limits[limit];
     return CUDA_SUCCESS;
 }
 
@@ -319,6 +321,8 @@ CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
         return r;
     if ((unsigned)limit >= CU_LIMIT_MAX)
         return CUDA_ERROR_INVALID_VALUE;
+    if (limit_is_fixed(c, limit))
+        return CUDA_ERROR_NOT_PERMITTED;
     if (!limit_known(limit))
         return CUDA_ERROR_UNSUPPORTED_LIMIT;
     r = raise_limit(c, limit, value);
