@@ -1,6 +1,6 @@
 /*
  * Diagnostics of our own processes and of the client library. A message has a level and a topic; what is
- * printed is decided by GMUX_LOG, a comma-separated list of levels or topic=level ("info", "warn,ring=debug").
+ * printed is decided by GMUX_LOG, a comma-separated list of levels or topic=level ("info", "warn,module=debug").
  * Nothing is printed below `warn` in the daemons and nothing at all in a client unless GMUX_LOG asks for it:
  * the client library lives in other people's processes.
  *
@@ -21,7 +21,7 @@ enum gm_log_level {
     GM_LOG_DEBUG,
 };
 
-/* One per source file or subject: static struct gm_log_topic topic = GM_LOG_TOPIC("ring"); */
+/* One per source file or subject: static struct gm_log_topic topic = GM_LOG_TOPIC("module"); */
 struct gm_log_topic {
     const char *name;
     int level; /* -1: not looked up yet; relaxed atomic access */
