@@ -3,6 +3,8 @@
  */
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "jit/gen.h"
 
 LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name)
@@ -427,6 +429,73 @@ static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
     }
 }
 
+static void forget_checks(struct jit_gen *g)
+{
+    for (uint32_t r = 0; r < g->fn->reg_count; r++) {
+        g->checked[r] = 0;
+        g->hull[r] = (struct jit_hull) { 0 };
+    }
+}
+
+/* Instruction `n` of the block. False: it was the last, and leaves the block. */
+static bool emit_nth(struct jit_gen *g, const struct ir_block *block, uint32_t n)
+{
+    g->at_instr = block->first + n;
+    g->i = &g->fn->instrs[g->at_instr];
+    load_guard(g);
+    bool last = n + 1 == block->count;
+    if (last && ir_is_barrier(g->i))
+        emit_barrier(g);
+    else if (last && (ir_ops[g->i->op].properties & IR_P_TERMINATOR))
+        emit_terminator(g, block);
+    else if (g->i->op == IR_OP_BAR)
+        jit_unsupported(g, "bar.arrive");
+    else
+        jit_emit_instr(g);
+    return !last || !(ir_is_barrier(g->i) || (ir_ops[g->i->op].properties & IR_P_TERMINATOR));
+}
+
+static void emit_end_of_block(struct jit_gen *g, const struct ir_block *block)
+{
+    if (!g->failed)
+        go_to(g, g->fn->succ[block->succ_first]);
+    else
+        LLVMBuildUnreachable(g->b);
+}
+
+/* Instructions from `n` on. */
+static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_t n)
+{
+    bool goes_on = true;
+    for (; n < block->count && !g->failed && goes_on; n++) {
+        if (g->checks_all && g->other[n]) { /* others come in here */
+            LLVMBuildBr(g->b, g->other[n]);
+            jit_position(g, g->other[n]);
+            forget_checks(g);
+        }
+        goes_on = emit_nth(g, block, n);
+    }
+    if (goes_on)
+        emit_end_of_block(g, block);
+}
+
+/* The second version, from the first check of a hull on (hull.c). */
+static void emit_other(struct jit_gen *g, const struct ir_block *block)
+{
+    uint32_t n = 0;
+    while (n < block->count && !g->other[n])
+        n++;
+    if (n < block->count && !g->failed) {
+        jit_position(g, g->other[n]);
+        g->other[n] = NULL;
+        forget_checks(g);
+        g->checks_all = true;
+        emit_instrs(g, block, n);
+        g->checks_all = false;
+    }
+    memset(g->other, 0, block->count * sizeof(*g->other));
+}
+
 static void emit_block(struct jit_gen *g, uint32_t b)
 {
     const struct ir_block *block = &g->fn->blocks[b];
@@ -435,30 +504,9 @@ static void emit_block(struct jit_gen *g, uint32_t b)
     jit_position(g, g->entry[b]);
     g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
     LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
-    for (uint32_t r = 0; r < g->fn->reg_count; r++)
-        g->checked[r] = 0;
-    for (uint32_t n = 0; n < block->count && !g->failed; n++) {
-        g->at_instr = block->first + n;
-        g->i = &g->fn->instrs[g->at_instr];
-        load_guard(g);
-        bool last = n + 1 == block->count;
-        if (last && ir_is_barrier(g->i)) {
-            emit_barrier(g);
-            return;
-        }
-        if (last && (ir_ops[g->i->op].properties & IR_P_TERMINATOR)) {
-            emit_terminator(g, block);
-            return;
-        }
-        if (g->i->op == IR_OP_BAR)
-            jit_unsupported(g, "bar.arrive");
-        else
-            jit_emit_instr(g);
-    }
-    if (!g->failed)
-        go_to(g, g->fn->succ[block->succ_first]);
-    else
-        LLVMBuildUnreachable(g->b);
+    forget_checks(g);
+    emit_instrs(g, block, 0);
+    emit_other(g, block);
 }
 
 void jit_emit_blocks(struct jit_gen *g)

@@ -338,14 +338,16 @@ int jit_generate(struct jit_gen *g)
     int r = 0;
     g->slot = array(g->fn->reg_count, sizeof(*g->slot));
     g->wrapped = array(g->fn->reg_count, sizeof(*g->wrapped));
+    g->hull = array(g->fn->reg_count, sizeof(*g->hull));
+    g->other = array(g->fn->instr_count, sizeof(*g->other));
     g->checked = array(g->fn->reg_count, sizeof(*g->checked));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
-    if (!g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting || !g->entry || !g->symbol ||
-        !g->regions) {
+    if (!g->hull || !g->other || !g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting ||
+        !g->entry || !g->symbol || !g->regions) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -361,6 +363,8 @@ int jit_generate(struct jit_gen *g)
     }
     free(g->slot);
     free(g->wrapped);
+    free(g->hull);
+    free(g->other);
     free(g->checked);
     free(g->save_offset);
     free(g->waiting);

@@ -83,7 +83,13 @@ struct jit_gen {
     LLVMValueRef mask;  /* i32: lanes that run the block */
     LLVMValueRef guard; /* of the instruction: i1 or <32 x i1>, NULL: none */
     bool masked;        /* the block runs with a part of the living lanes */
-    uint32_t *checked;  /* by register: alignment - 1 known of its value in this block */
+    struct jit_hull {
+        uint32_t end;         /* accesses through the register in instructions before that need no check */
+        uint8_t space;        /* in that space */
+    } * hull;                 /* by register: hull.c */
+    LLVMBasicBlockRef *other; /* by instruction of the block: where its second version goes on, NULL: not needed */
+    bool checks_all;          /* that version is being emitted */
+    uint32_t *checked;        /* by register: alignment - 1 known of its value in this block */
 };
 
 /* Fields of struct soft_block that are read once, at the start of a function. */
@@ -229,6 +235,10 @@ void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 /* A function of struct soft_helpers. */
 LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 
+/* --- hull.c --- */
+/* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */
+bool jit_is_covered(struct jit_gen *g);
+
 /* --- affine.c --- */
 /* The register is affine on condition. */
 bool jit_may_wrap(const struct jit_gen *g, uint32_t reg);
@@ -257,6 +267,10 @@ LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueR
 LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size);
 /* i64: bits that no good global address of `size` bytes has, relative to the window's base. */
 LLVMValueRef jit_window_bad(struct jit_gen *g, unsigned size);
+/* i1: accesses of `size` bytes at `address` and at `width` bytes behind it are both in place, in the current space. */
+LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width, unsigned size);
+/* Host address of one that is in place. */
+LLVMValueRef jit_placed_pointer(struct jit_gen *g, LLVMValueRef address);
 LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef jit_low32(struct jit_gen *g, LLVMValueRef address);
 /* Where an offset (i32) in shared memory is, after masking. */

@@ -116,45 +116,32 @@ static void emit_contiguous_form(struct jit_gen *g, struct access *x, LLVMValueR
     }
 }
 
-/* i1: the 32 accesses that start at `address` are all in place, so that the vector form may be used. */
+/* i1: the lanes' accesses that start at `address` are all in place, so that the vector form may be used. */
 static LLVMValueRef contiguous_is_good(struct jit_gen *g, const struct access *x, LLVMValueRef address,
                                        uint64_t stride)
 {
-    LLVMValueRef span = c64(g, stride * (g->lanes - 1)), from = address, bad;
-    if (g->i->space == IR_SPACE_SHARED) {
-        LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
-        from = jit_low32(g, address);
-        span = LLVMBuildTrunc(g->b, span, g->i32, "");
-        bad = LLVMBuildOr(g->b, mask, c32(g, x->size - 1), "");
-    } else {
-        from = LLVMBuildSub(g->b, address, jit_cached(g, JIT_WINDOW_BASE), "");
-        bad = jit_window_bad(g, x->size);
-    }
-    LLVMValueRef both = LLVMBuildOr(g->b, from, LLVMBuildAdd(g->b, from, span, ""), "");
-    both = LLVMBuildAnd(g->b, both, bad, "");
-    return LLVMBuildICmp(g->b, LLVMIntEQ, both, LLVMConstNull(LLVMTypeOf(both)), "");
+    return jit_span_is_good(g, address, stride * (g->lanes - 1), x->size);
 }
 
 /* Contiguous where it is so at run time, else lane by lane. */
 static void emit_affine_form(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
-    LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
-    bool full = x->count > 1 || !g->target->avx512;
-    LLVMValueRef address = jit_address(g, false), good = contiguous_is_good(g, x, address, x->size);
-    if (info->address_may_wrap)
+    bool full = x->count > 1 || !g->target->avx512, covered = jit_is_covered(g);
+    LLVMValueRef address = jit_address(g, false), good = LLVMConstInt(g->i1, 1, 0);
+    if (!covered)
+        good = contiguous_is_good(g, x, address, x->size);
+    if (!covered && info->address_may_wrap)
         good = LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, jit_wraps(g, g->i->address.base), ""), "");
-    if (full) {
-        LLVMValueRef all = jit_is_full(g, x->active);
-        good = LLVMBuildAnd(g->b, good, all, "");
+    if (full)
+        good = LLVMBuildAnd(g->b, good, jit_is_full(g, x->active), "");
+    if (covered && !full) {
+        emit_contiguous_form(g, x, jit_placed_pointer(g, address), false);
+        return;
     }
+    LLVMBasicBlockRef slow = jit_new_block(g, "slow"), join = jit_new_block(g, "");
     jit_branch_unlikely(g, LLVMBuildNot(g->b, good, ""), slow);
-    LLVMValueRef p;
-    if (g->i->space == IR_SPACE_SHARED)
-        p = jit_byte_pointer(g, jit_cached(g, JIT_SHARED), LLVMBuildZExt(g->b, jit_low32(g, address), g->i64, ""));
-    else
-        p = LLVMBuildIntToPtr(g->b, address, g->ptr, "");
-    emit_contiguous_form(g, x, p, full);
+    emit_contiguous_form(g, x, jit_placed_pointer(g, address), full);
     LLVMBuildBr(g->b, join);
     jit_position(g, slow);
     emit_vector_form(g, x);
@@ -165,10 +152,15 @@ static void emit_affine_form(struct jit_gen *g, struct access *x)
 /* Consecutive elements of shared memory. Loads need no mask, as there is nothing that dead lanes must not read. */
 static void emit_shared_form(struct jit_gen *g, struct access *x)
 {
-    LLVMValueRef address = jit_address(g, false);
-    if (x->size > 1)
-        jit_check_shared_alignment(g, address, x->active, x->size);
-    LLVMValueRef p = jit_shared_span(g, jit_low32(g, address), x->size);
+    LLVMValueRef address, p;
+    if (jit_is_covered(g)) {
+        p = jit_placed_pointer(g, jit_address(g, false));
+    } else {
+        address = jit_address(g, false);
+        if (x->size > 1)
+            jit_check_shared_alignment(g, address, x->active, x->size);
+        p = jit_shared_span(g, jit_low32(g, address), x->size);
+    }
     if (!x->store || (x->count == 1 && g->target->avx512)) {
         emit_contiguous_form(g, x, p, !x->store);
         return;
@@ -327,6 +319,12 @@ static struct access begin_access(struct jit_gen *g, bool store)
     return x;
 }
 
+/* Host address of an access that all lanes share. */
+static LLVMValueRef shared_by_lanes(struct jit_gen *g, const struct access *x, LLVMValueRef address)
+{
+    return jit_is_covered(g) ? jit_placed_pointer(g, address) : jit_host_scalar(g, address, x->active, x->size);
+}
+
 /* Uniform generic addresses are global ones almost always. True: the caller may treat it so, in a block of its own;
  * `slow` is the other one. */
 static bool begin_generic(struct jit_gen *g, LLVMValueRef address, unsigned size, LLVMBasicBlockRef *slow,
@@ -390,8 +388,7 @@ void jit_emit_load(struct jit_gen *g)
     if (uniform) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
-        LLVMValueRef p =
-            generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : jit_host_scalar(g, address, x.active, x.size);
+        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : shared_by_lanes(g, &x, address);
         load_elements(g, &x, p, false);
         if (!generic)
             return;
@@ -443,8 +440,7 @@ void jit_emit_store(struct jit_gen *g)
     if (uniform) {
         LLVMValueRef address = jit_address(g, false);
         generic = begin_generic(g, address, x.size, &slow, &join);
-        LLVMValueRef p =
-            generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : jit_host_scalar(g, address, x.active, x.size);
+        LLVMValueRef p = generic ? LLVMBuildIntToPtr(g->b, address, g->ptr, "") : shared_by_lanes(g, &x, address);
         store_elements(g, &x, p);
         if (!generic)
             return;

@@ -200,6 +200,31 @@ LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueR
     }
 }
 
+LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t width, unsigned size)
+{
+    LLVMValueRef span = c64(g, width), from = address, bad;
+    if (g->i->space == IR_SPACE_SHARED) {
+        LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
+        from = jit_low32(g, address);
+        span = LLVMBuildTrunc(g->b, span, g->i32, "");
+        bad = LLVMBuildOr(g->b, mask, LLVMConstInt(g->i32, size - 1, 0), "");
+    } else {
+        from = LLVMBuildSub(g->b, address, jit_cached(g, JIT_WINDOW_BASE), "");
+        bad = jit_window_bad(g, size);
+    }
+    LLVMValueRef both = LLVMBuildOr(g->b, from, LLVMBuildAdd(g->b, from, span, ""), "");
+    both = LLVMBuildAnd(g->b, both, bad, "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, both, LLVMConstNull(LLVMTypeOf(both)), "");
+}
+
+LLVMValueRef jit_placed_pointer(struct jit_gen *g, LLVMValueRef address)
+{
+    if (g->i->space != IR_SPACE_SHARED)
+        return LLVMBuildIntToPtr(g->b, address, g->ptr, "");
+    LLVMValueRef offset = LLVMBuildZExt(g->b, jit_low32(g, address), g->i64, "");
+    return jit_byte_pointer(g, jit_cached(g, JIT_SHARED), offset);
+}
+
 /* The alignment of a shared address is tested once for all accesses in a block that share the base register. */
 void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
 {
