@@ -40,6 +40,7 @@ static void context_ends(struct rt_context *c)
     rt_texture_destroy_all(c);
     rt_array_destroy_all(c);
     rt_module_destroy_all(c);
+    rt_library_context_ends(c);
     rt_memory_destroy_all(c);
 }
 
@@ -48,6 +49,7 @@ const struct rt_hooks rt_hooks = {
     .fork_parent = rt_memory_fork_parent,
     .fork_child = after_fork_in_child,
     .context_ends = context_ends,
+    .primary_begins = rt_library_context_begins,
     .synchronized = rt_pools_synchronized,
     .graph_memory_free = rt_graph_memory_free,
     .graph_memory_lose = rt_graph_memory_lose,

@@ -224,11 +224,50 @@ static void captured_kernels(void)
     OK(cuLibraryUnload(l));
 }
 
+/* Handles outlive the primary context; the variables of the next one have their first values, wherever they are. */
+static void after_a_reset(void)
+{
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    CUlibrary l;
+    CUkernel k;
+    CUcontext before, c;
+    CUdeviceptr counter, p;
+    size_t size = 0;
+    uint32_t value = 7, count = 2, words[2] = { 0 };
+    void *params[] = { &p, &count };
+    if (!tap_computes())
+        tap_skip("nothing is computed");
+    OK(cuCtxGetCurrent(&before));
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuCtxSetCurrent(c));
+    OK(cuLibraryLoadData(&l, tap_ptx, NULL, NULL, 0, &option, NULL, 1));
+    OK(cuLibraryGetKernel(&k, l, "store_index"));
+    for (int i = 0; i < 3; i++) {
+        OK(cuLibraryGetGlobal(&counter, &size, l, "counter"));
+        EQ(size, 4);
+        OK(cuMemcpyDtoH(&value, counter, 4));
+        EQ(value, 42);
+        value = 1000 + (uint32_t)i;
+        OK(cuMemcpyHtoD(counter, &value, 4));
+        OK(cuMemAlloc(&p, 64));
+        OK(cuLaunchKernel((CUfunction)k, 1, 1, 1, 2, 1, 1, 0, NULL, params, NULL));
+        OK(cuMemcpyDtoH(words, p, sizeof(words)));
+        EQ(words[1], 1);
+        OK(cuDevicePrimaryCtxReset(0));
+        OK(cuDevicePrimaryCtxRetain(&c, 0));
+        OK(cuCtxSetCurrent(c));
+    }
+    OK(cuLibraryUnload(l));
+    OK(cuCtxSetCurrent(before));
+    (void)cuDevicePrimaryCtxRelease(0);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(kernels),    TEST(parameters),    TEST(attributes),      TEST(loading),        TEST(from_a_file),
-        TEST(the_device), TEST(fills_of_rows), TEST(events_of_nodes), TEST(managed_ranges), TEST(captured_kernels),
+        TEST(kernels),        TEST(parameters),       TEST(attributes),    TEST(loading),
+        TEST(from_a_file),    TEST(the_device),       TEST(fills_of_rows), TEST(events_of_nodes),
+        TEST(managed_ranges), TEST(captured_kernels), TEST(after_a_reset),
     };
     return tap_main(tests, COUNT(tests));
 }

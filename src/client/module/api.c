@@ -233,7 +233,7 @@ static int enter_library(CUlibrary handle, struct rt_library **l)
     return *l ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-static int make_library(struct rt_module *m, CUlibrary *out)
+static int make_library(struct rt_module *m, const void *image, CUlibrary *out)
 {
     struct rt_library *l = rt_object_take(&rt_libraries);
     if (!l) {
@@ -242,16 +242,25 @@ static int make_library(struct rt_module *m, CUlibrary *out)
     }
     l->module = m;
     l->handle = rt_module_handle(m);
+    l->image = image;
     rt_object_publish(&l->object);
     m->library = rt_object_handle(&rt_libraries, &l->object);
     *out = m->library;
     return CUDA_SUCCESS;
 }
 
-/* Library options (some libraries pass them without values) say how long the program keeps the image: not needed. */
+/* Whether the program keeps the image; some libraries pass options without values. */
+static bool is_preserved(const CUlibraryOption *options, unsigned count)
+{
+    for (unsigned i = 0; options && i < count; i++)
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            return true;
+    return false;
+}
+
 CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions, void **jitOptionsValues,
-                              unsigned int numJitOptions, CUlibraryOption *libraryOptions GM_UNUSED,
-                              void **libraryOptionValues GM_UNUSED, unsigned int numLibraryOptions GM_UNUSED)
+                              unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+                              void **libraryOptionValues GM_UNUSED, unsigned int numLibraryOptions)
 {
     struct rt_module *m;
     struct rt_jit_log log;
@@ -262,7 +271,7 @@ CUresult rt_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_jit_log_options(&log, numJitOptions, jitOptions, jitOptionsValues);
     r = r ? r : rt_module_load(NULL, code, &log, &m);
-    return r ? r : make_library(m, library);
+    return r ? r : make_library(m, is_preserved(libraryOptions, numLibraryOptions) ? code : NULL, library);
 }
 
 CUresult rt_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
@@ -279,7 +288,7 @@ CUresult rt_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUji
         return CUDA_ERROR_INVALID_VALUE;
     r = rt_jit_log_options(&log, numJitOptions, jitOptions, jitOptionsValues);
     r = r ? r : rt_module_load_file(NULL, fileName, &log, &m);
-    return r ? r : make_library(m, library);
+    return r ? r : make_library(m, NULL, library);
 }
 
 CUresult rt_cuLibraryUnload(CUlibrary library)

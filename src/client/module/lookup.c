@@ -226,6 +226,50 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, cons
     return r;
 }
 
+/* --- anew (renew.c) ----------------------------------------------------------------------------------------------- */
+
+/* Lock held. The device is told the numbers again, in their order; what was set of its own attributes is the old one's. */
+static int function_again(struct rt_module *m, uint32_t index)
+{
+    struct rt_entry *same = NULL;
+    const char *name = m->found[index]->name;
+    int r = find(m, index, name, &same);
+    free(same);
+    if (r == CUDA_SUCCESS)
+        (void)tp_names_add(&rt_session->shared, m->number, index, name);
+    return r;
+}
+
+/* Lock held. */
+static int variable_again(struct rt_module *m, struct rt_variable *v)
+{
+    struct rt_variable found = *v;
+    if (v->managed) /* at their old addresses */
+        return CUDA_SUCCESS;
+    int r = ask_variable(m, v->name, false, &found);
+    if (r)
+        return r;
+    rt_variable_leave(v);
+    if (is_mortal(v))
+        rt_mortal_add(-1);
+    *v = found;
+    if (is_mortal(v))
+        rt_mortal_add(1);
+    return v->size ? rt_variable_enter(m, v) : CUDA_SUCCESS;
+}
+
+int rt_lookup_again(struct rt_module *m)
+{
+    int r = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < m->found_count && r == CUDA_SUCCESS; i++)
+        r = function_again(m, i);
+    for (uint32_t i = 0; i < m->found_variables_count && r == CUDA_SUCCESS; i++)
+        r = variable_again(m, m->found_variables[i]);
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
 /* --- the module's end, the executor's end ------------------------------------------------------------------------- */
 
 void rt_lookup_finish(struct rt_module *m)

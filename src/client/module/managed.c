@@ -80,14 +80,15 @@ static int allocate(struct rt_module *m, uint64_t size)
 
 static int move(struct rt_module *m, const struct fb_cubin *c, void *cubin, const struct fb_move_list *l)
 {
-    int r = allocate(m, l->size);
+    const bool again = m->managed != 0; /* renew.c: the same image as before */
+    int r = again ? CUDA_SUCCESS : allocate(m, l->size);
     if (r)
         return r;
     memset((void *)(uintptr_t)m->managed, 0, l->size); /* others may have had it; not all variables have values */
     r = fb_move(c, cubin, l, m->managed, (void *)(uintptr_t)m->managed); /* NOLINT: the host's address too */
     if (r < 0)
         return result_of(r);
-    for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS; i++)
+    for (uint32_t i = 0; i < l->count && r == CUDA_SUCCESS && !again; i++)
         r = rt_lookup_add_managed(m, l->at[i].name, m->managed + l->at[i].offset, l->at[i].size);
     return r;
 }

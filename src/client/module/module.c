@@ -369,6 +369,7 @@ static int load_fd(struct rt_module *m, int fd, size_t size, uint32_t kind, stru
     if (r)
         return r;
     m->number = loaded.module;
+    m->globals = loaded.globals_address;
     r = read_info(m, loaded.info_fd, loaded.globals_address);
     gm_close(loaded.info_fd);
     if (r)

@@ -73,6 +73,8 @@ struct rt_module {
     struct rt_context *context; /* NULL: a library */
     int device;
     uint32_t number;          /* what launches name it by */
+    uint64_t globals;         /* where the variables that are listed lie */
+    bool ended;               /* of a library: with the device's primary context (renew.c) */
     struct rt_entry *entries; /* sorted by name */
     uint32_t entries_count;
     struct rt_variable *variables; /* sorted by name */
@@ -118,6 +120,7 @@ struct rt_library {
     struct rt_object object;
     struct rt_module *module;
     CUmodule handle;
+    const void *image; /* the program keeps it; NULL: it need not */
 };
 
 /* The log buffers that a program may hand to a load, and what it wants in them. */
@@ -175,6 +178,10 @@ uint32_t rt_library_reach(struct rt_module *m);
 /* Ends what it is on other devices. */
 void rt_library_finish(struct rt_module *m);
 
+/* --- libraries and the end of a primary context (renew.c); rt_context_lock held --- */
+void rt_library_context_ends(struct rt_context *c);
+void rt_library_context_begins(struct rt_context *c);
+
 /* Loads such an image. CUresult. */
 int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_module **out);
 
@@ -188,6 +195,8 @@ int rt_lookup_get_attribute(const struct rt_function *f, CUfunction_attribute at
 int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute attribute, int value);
 /* A managed variable that has its place already: it is found from now on. CUresult. */
 int rt_lookup_add_managed(struct rt_module *m, const char *name, uint64_t address, uint64_t size);
+/* The module has been loaded anew, under another number: all that was found is found there. CUresult. */
+int rt_lookup_again(struct rt_module *m);
 /* The module ends: functions, variables, memory. */
 void rt_lookup_finish(struct rt_module *m);
 

@@ -112,7 +112,7 @@ void fake_offer(struct fake *f, int fd, uint64_t base, size_t cut)
         gm_close(fds[i]);
 }
 
-static int module_info(void)
+static int module_info(bool by_name)
 {
     uint8_t functions[256], globals[256], all[1024];
     static const uint32_t params[] = { 0, 8, 8, 4 };
@@ -126,7 +126,8 @@ static int module_info(void)
     wire_enc_init(&g, globals, sizeof(globals));
     wire_put_global_info(&g, &(struct wire_global_info) { .name = "v", .offset = 16, .size = 4 });
     wire_enc_init(&e, all, sizeof(all));
-    wire_put_module_info(&e, &(struct wire_module_info) { .globals_size = 64,
+    wire_put_module_info(&e, &(struct wire_module_info) { .by_name = by_name,
+                                                          .globals_size = 64,
                                                           .globals_align = 16,
                                                           .functions = { functions, (uint32_t)f.size },
                                                           .globals = { globals, (uint32_t)g.size } });
@@ -157,12 +158,19 @@ static void answer(struct fake *f, int fd)
         wire_pack_memory_info_is(&e, serial, &f->info);
         break;
     case WIRE_MODULE_LOAD:
-        info = module_info();
-        wire_pack_module_loaded(
-            &e, serial,
-            &(struct wire_module_loaded) { .module = 7, .log = "fine", .globals_address = f->next_address });
+        info = module_info(f->by_name);
+        wire_pack_module_loaded(&e, serial,
+                                &(struct wire_module_loaded) {
+                                    .module = 7 + f->modules++, .log = "fine", .globals_address = f->next_address });
         f->next_address += 4096;
         break;
+    case WIRE_MODULE_UNLOAD: {
+        struct wire_module_unload m;
+        wire_get_module_unload(&f->packet.body, &m);
+        f->unloaded = m.module;
+        wire_pack_status(&e, serial, &(struct wire_status) { 0 });
+        break;
+    }
     default:
         wire_pack_status(&e, serial, &(struct wire_status) { 0 });
         break;

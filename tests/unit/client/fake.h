@@ -35,6 +35,9 @@ struct fake {
     /* Answers a question, in the device's thread; CUresult. NULL: there is none. */
     int (*call)(const struct wire_rec_call *r, struct wire_dec *args, struct wire_enc *reply);
     uint64_t features;               /* of the offer */
+    bool by_name;                    /* functions and variables of modules are not listed: `call` finds them */
+    unsigned modules;                /* how many were loaded; the first is 7 */
+    uint32_t unloaded;               /* the last of them that was unloaded */
     struct wire_memory_info_is info; /* what is left; zeroed: 1 MiB of 1 GiB */
 };
 
@@ -44,7 +47,7 @@ void fake_start(struct fake *f, void (*serve)(struct fake *f, int fd), void *arg
 void fake_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
 /* Sends a session_open for a window at `base`; `cut`: only so many bytes of the packet (0: all). */
 void fake_offer(struct fake *f, int fd, uint64_t base, size_t cut);
-/* Answers everything a well-behaved client asks, until it goes: allocations from a counter, loads of one module with
+/* Answers everything a well-behaved client asks, until it goes: allocations from a counter, loads of modules with
  * the function "k" (two words of parameters) and the variable "v". Ends early after `requests` answers if not 0. */
 void fake_answer(struct fake *f, int fd, unsigned requests);
 /* Offer, then answer: what most tests want. */
