@@ -113,6 +113,8 @@ static void soft_client_set_share(struct dev_client *c, double share_pct, const 
 static void soft_client_stop(struct dev_client *c)
 {
     dev_work_stop(&c->work);
+    if (c->dev->compiler)
+        soft_compiler_cancel(c->dev->compiler, c);
     soft_account_drain(c->dev->sched, &c->account);
 }
 
@@ -121,6 +123,8 @@ static void soft_client_destroy(struct dev_client *c)
     if (!c)
         return;
     dev_work_destroy(&c->work);
+    if (c->dev->compiler)
+        soft_compiler_cancel(c->dev->compiler, c); /* who was not stopped */
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         soft_module_unload(m);
     dev_window_close(&c->window);

@@ -79,6 +79,65 @@ Test(helper, destroy_interrupts_a_compile)
     cr_assert_str_eq(s.why, "cancelled");
 }
 
+struct counter {
+    int done;
+    uint64_t last_ns;
+    char why[64];
+};
+
+static void counter_done(void *arg, struct soft_code *code, bool unsupported, const char *reason)
+{
+    struct counter *n = arg;
+    cr_assert_null(code);
+    snprintf(n->why, sizeof(n->why), "%s", reason);
+    n->last_ns = gm_now_ns();
+    __atomic_fetch_add(&n->done, 1, __ATOMIC_RELEASE);
+}
+
+static void submit(struct soft_compiler *c, const void *owner, const char *entry, struct counter *n)
+{
+    const struct soft_job job = { .owner = owner, .text = "x", .text_size = 1, .entry = entry };
+    cr_assert_eq(soft_compiler_submit(c, &job, counter_done, n), 0);
+}
+
+static void until_done(const struct counter *n, int done)
+{
+    uint64_t deadline = gm_now_ns() + 15 * GM_NS_PER_S;
+    while (__atomic_load_n(&n->done, __ATOMIC_ACQUIRE) < done)
+        cr_assert_lt(gm_now_ns(), deadline, "%d of %d", n->done, done);
+}
+
+/* What one owner has queued delays another one's job by two seconds at most, now and later, and goes with him. */
+Test(helper, owners_take_turns)
+{
+    struct soft_compiler_config config = { .cache_dir = "", .timeout_ms = 60000 };
+    struct soft_compiler *c;
+    struct counter slow = { 0 }, quick = { 0 };
+    config.helper = getenv("GMUX_FAKE_HELPER");
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    for (int i = 0; i < 10; i++)
+        submit(c, "slow", "hang", &slow);
+    for (int i = 0; i < 3; i++) {
+        uint64_t begin = gm_now_ns();
+        submit(c, "quick", "good", &quick);
+        until_done(&quick, i + 1);
+        cr_assert_lt(quick.last_ns - begin, 2 * GM_NS_PER_S, "job %d: %.2f s", i,
+                     (double)(quick.last_ns - begin) / 1e9);
+    }
+    cr_assert_str_eq(quick.why, "good");
+    cr_assert_eq(__atomic_load_n(&slow.done, __ATOMIC_ACQUIRE), 0);
+    uint64_t begin = gm_now_ns();
+    soft_compiler_cancel(c, "slow");
+    cr_assert_eq(__atomic_load_n(&slow.done, __ATOMIC_ACQUIRE), 10);
+    cr_assert_lt(gm_now_ns() - begin, GM_NS_PER_S);
+    cr_assert_str_eq(slow.why, "cancelled");
+    begin = gm_now_ns();
+    submit(c, "quick", "good", &quick);
+    until_done(&quick, 4);
+    cr_assert_lt(quick.last_ns - begin, GM_NS_PER_S / 2);
+    soft_compiler_destroy(c);
+}
+
 /* Jobs that are too big are refused at once. */
 Test(helper, limits)
 {

@@ -16,7 +16,6 @@ Test(compiler, missing_helper)
     cr_assert_eq(soft_compiler_create(&c, &config), 0);
     cr_assert_null(soft_compiler_lookup(c, &job));
     cr_assert_eq(soft_compiler_submit(c, &job, NULL, NULL), -ENOENT);
-    soft_compiler_warm(c);
     soft_compiler_destroy(c);
 }
 

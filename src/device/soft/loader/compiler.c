@@ -20,21 +20,28 @@
 #include "device/soft/loader/helper.h"
 #include "device/soft/loader/key.h"
 #include "device/soft/loader/object.h"
+#include "device/soft/loader/queue.h"
 #include "transport/memfd.h"
 
 #define CACHE_BYTES_DEFAULT (256ull << 20)
 #define TIMEOUT_MS_DEFAULT  30000u
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
+#define QUICK_NS            GM_NS_PER_S          /* a job that takes longer is slow, if somebody else waits */
+#define LOOK_NS             (100 * GM_NS_PER_MS) /* .. which is looked at that often */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("compiler");
 
-/* A submitted job with everything it needs copied behind it. */
-struct queued {
-    struct gm_list link;
-    soft_compiler_done *done; /* NULL: only starts the helper */
-    void *arg;
-    struct soft_job job;
+/* A process and the thread that waits for it. */
+struct lane {
+    struct soft_compiler *compiler;
+    bool slow;
+    int cancel;             /* eventfd: readable when the job is to end */
+    bool running;           /* the thread was started; the compiler's lock */
+    bool dropped;           /* the job is to end; the compiler's lock */
+    struct loader_job *job; /* being compiled; the compiler's lock */
+    pthread_t thread;
+    struct loader_helper helper; /* the thread's */
 };
 
 struct soft_compiler {
@@ -45,18 +52,18 @@ struct soft_compiler {
     struct loader_cache *cache; /* NULL: none */
     uint32_t timeout_ms;
     uint32_t idle_ms;
-    int cancel; /* eventfd: readable once `stopping` is set */
+    struct lane lanes[2];     /* quick, slow */
+    pthread_mutex_t put_lock; /* writers of the cache */
 
     pthread_mutex_t lock; /* the fields below */
-    pthread_cond_t work;
-    struct gm_list queue;
+    pthread_cond_t work;  /* there are jobs, or the compiler is being destroyed */
+    pthread_cond_t over;  /* a lane is done with a job */
+    struct loader_queue queue;
     bool stopping;
-    bool running; /* the thread was started */
-    bool broken;  /* gmux-jit does not start: do not try again */
-    pthread_t thread;
-
-    struct loader_helper helper; /* the thread's */
+    bool broken; /* gmux-jit does not start: do not try again */
 };
+
+static int start_lane(struct lane *l);
 
 /* Code from an object. */
 struct compiled {
@@ -112,9 +119,17 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     struct soft_compiler *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
-    c->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (c->cancel < 0) {
+    for (int i = 0; i < 2; i++) {
+        struct lane *l = &c->lanes[i];
+        l->compiler = c;
+        l->slow = i == 1;
+        loader_helper_init(&l->helper);
+        l->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
+    if (c->lanes[0].cancel < 0 || c->lanes[1].cancel < 0) {
         r = -errno;
+        gm_close(c->lanes[0].cancel);
+        gm_close(c->lanes[1].cancel);
         free(c);
         return r;
     }
@@ -123,9 +138,10 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&c->work, &attributes);
     pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&c->over, NULL);
     pthread_mutex_init(&c->lock, NULL);
-    gm_list_init(&c->queue);
-    loader_helper_init(&c->helper);
+    pthread_mutex_init(&c->put_lock, NULL);
+    loader_queue_init(&c->queue);
     c->timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_MS_DEFAULT;
     c->idle_ms = config->idle_ms ? config->idle_ms : IDLE_MS_DEFAULT;
 
@@ -193,28 +209,49 @@ static void set_broken(struct soft_compiler *c, const char *what)
 }
 
 /* The helper, started if it is not running. 0 or -errno. */
-static int ensure_helper(struct soft_compiler *c)
+static int ensure_helper(struct lane *l)
 {
+    struct soft_compiler *c = l->compiler;
     struct soft_job_answer hello;
     int fd = -1;
-    if (c->helper.pid >= 0)
+    if (l->helper.pid >= 0)
         return 0;
     if (!c->path[0])
         return -ENOENT;
-    int r = c->program_fd >= 0 ? loader_helper_start(&c->helper, c->program) : -ENOENT;
+    int r = c->program_fd >= 0 ? loader_helper_start(&l->helper, c->program) : -ENOENT;
     if (r < 0)
-        r = loader_helper_start(&c->helper, c->path); /* without /proc */
+        r = loader_helper_start(&l->helper, c->path); /* without /proc */
     if (r == 0)
-        r = loader_helper_receive(&c->helper, gm_now_ns() + HELLO_TIMEOUT_NS, c->cancel, &hello, &fd);
+        r = loader_helper_receive(&l->helper, gm_now_ns() + HELLO_TIMEOUT_NS, l->cancel, &hello, &fd);
     gm_close(fd);
     if (r == 0) {
         gm_debug(&topic, "gmux-jit started: %s", hello.reason);
         return 0;
     }
-    loader_helper_stop(&c->helper);
+    loader_helper_stop(&l->helper);
     if (r != -ECANCELED)
         set_broken(c, r == -EPIPE ? "does not start" : strerror(-r));
     return r;
+}
+
+/* The answer to a job that began at `begin`. Like loader_helper_receive(), and -EAGAIN: it is slow, and somebody else
+ * waits. */
+static int await_answer(struct lane *l, const struct soft_job *job, uint64_t begin, struct soft_job_answer *answer,
+                        int *fd)
+{
+    struct soft_compiler *c = l->compiler;
+    uint64_t end = begin + c->timeout_ms * GM_NS_PER_MS, until = l->slow ? end : begin + QUICK_NS;
+    for (;;) {
+        int r = loader_helper_receive(&l->helper, GM_MIN(until, end), l->cancel, answer, fd);
+        if (r != -ETIMEDOUT || until >= end)
+            return r;
+        pthread_mutex_lock(&c->lock);
+        bool others = loader_queue_others_wait(&c->queue, job->owner);
+        pthread_mutex_unlock(&c->lock);
+        if (others)
+            return -EAGAIN;
+        until = gm_now_ns() + LOOK_NS;
+    }
 }
 
 /* Maps the answer's object and loads it. */
@@ -232,7 +269,9 @@ static struct soft_code *take_object(struct soft_compiler *c, const struct soft_
     }
     struct soft_code *code = code_from_object(bytes, size, &job->options, why, why_size);
     if (code && key) {
+        pthread_mutex_lock(&c->put_lock);
         int r = loader_cache_put(c->cache, key, key_size, bytes, size);
+        pthread_mutex_unlock(&c->put_lock);
         if (r < 0)
             gm_info(&topic, "object not cached: %s", strerror(-r));
     }
@@ -240,9 +279,21 @@ static struct soft_code *take_object(struct soft_compiler *c, const struct soft_
     return code;
 }
 
-static struct soft_code *compile(struct soft_compiler *c, const struct soft_job *job, bool *unsupported, char *why,
-                                 size_t why_size)
+static void say_why(const struct soft_compiler *c, int r, char *why, size_t why_size)
 {
+    if (r == -EPIPE)
+        snprintf(why, why_size, "gmux-jit crashed");
+    else if (r == -ETIMEDOUT)
+        snprintf(why, why_size, "compiling took more than %u ms", c->timeout_ms);
+    else
+        snprintf(why, why_size, "%s", r == -ECANCELED ? "cancelled" : strerror(-r));
+}
+
+/* *put_off: it has to begin again, in the other lane. */
+static struct soft_code *compile(struct lane *l, const struct soft_job *job, bool *put_off, bool *unsupported,
+                                 char *why, size_t why_size)
+{
+    struct soft_compiler *c = l->compiler;
     size_t key_size = 0;
     GM_AUTO_FREE void *key = make_key(c, job, &key_size);
     GM_AUTO_FD int fd = -1;
@@ -256,21 +307,17 @@ static struct soft_code *compile(struct soft_compiler *c, const struct soft_job 
     int r;
     bool again = false;
     do {
-        r = ensure_helper(c);
+        r = ensure_helper(l);
         if (r == 0)
-            r = loader_helper_send(&c->helper, job->text, job->text_size, job->entry, &job->options);
+            r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry, &job->options);
         if (r == 0)
-            r = loader_helper_receive(&c->helper, begin + c->timeout_ms * GM_NS_PER_MS, c->cancel, &answer, &fd);
+            r = await_answer(l, job, begin, &answer, &fd);
         /* One that left between two jobs, for whatever reason, did not fail on this one. */
-        again = r < 0 && loader_helper_stop(&c->helper) && r == -EPIPE && !again;
+        again = r < 0 && loader_helper_stop(&l->helper) && r == -EPIPE && !again;
     } while (again);
     if (r < 0) {
-        if (r == -EPIPE)
-            snprintf(why, why_size, "gmux-jit crashed");
-        else if (r == -ETIMEDOUT)
-            snprintf(why, why_size, "compiling took more than %u ms", c->timeout_ms);
-        else
-            snprintf(why, why_size, "%s", r == -ECANCELED ? "cancelled" : strerror(-r));
+        *put_off = r == -EAGAIN;
+        say_why(c, r, why, why_size);
         return NULL;
     }
     if (answer.status != SOFT_JOB_OK) {
@@ -284,121 +331,131 @@ static struct soft_code *compile(struct soft_compiler *c, const struct soft_job 
     return code;
 }
 
-static void run_job(struct soft_compiler *c, struct queued *q)
+/* The job is the lane's, and nobody else's after this. With the lock held; gives it up meanwhile. */
+static void run_job(struct lane *l, struct loader_job *j)
 {
+    struct soft_compiler *c = l->compiler;
     char why[SOFT_JOB_REASON_MAX] = "cancelled";
-    bool unsupported = false;
-    struct soft_code *code = NULL;
+    bool unsupported = false, put_off = false;
+    uint64_t begin = gm_now_ns(), nothing;
 
-    if (!q->done) {
-        if (ensure_helper(c) < 0)
-            loader_helper_stop(&c->helper);
-    } else {
-        pthread_mutex_lock(&c->lock);
-        bool stopping = c->stopping;
-        pthread_mutex_unlock(&c->lock);
-        if (!stopping)
-            code = compile(c, &q->job, &unsupported, why, sizeof(why));
-        if (!code && !stopping)
-            gm_info(&topic, "%s stays interpreted: %s", q->job.entry, why);
-        q->done(q->arg, code, unsupported, code ? "" : why);
+    l->job = j;
+    l->dropped = c->stopping;
+    pthread_mutex_unlock(&c->lock);
+    struct soft_code *code = l->dropped ? NULL : compile(l, &j->job, &put_off, &unsupported, why, sizeof(why));
+    pthread_mutex_lock(&c->lock);
+    loader_queue_charge(&c->queue, j->job.owner, gm_now_ns() - begin);
+    bool dropped = l->dropped || c->stopping;
+    j->slow |= put_off;
+    if (put_off && !dropped && start_lane(&c->lanes[1]) == 0 && loader_queue_put(&c->queue, j) == 0) {
+        pthread_cond_broadcast(&c->work);
+        j = NULL;
     }
-    free(q);
+    pthread_mutex_unlock(&c->lock);
+    if (j) {
+        if (!code && !dropped)
+            gm_info(&topic, "%s stays interpreted: %s", j->job.entry, why);
+        j->done(j->arg, code, unsupported, code ? "" : dropped ? "cancelled" : why);
+        free(j);
+    }
+    pthread_mutex_lock(&c->lock);
+    l->job = NULL;
+    if (l->dropped && !c->stopping)
+        (void)!read(l->cancel, &nothing, sizeof(nothing));
+    pthread_cond_broadcast(&c->over);
 }
 
-/* The next job, or NULL: the compiler is being destroyed. Lets an idle helper go meanwhile. */
-static struct queued *next_job(struct soft_compiler *c)
+/* The next job, or NULL: the compiler is being destroyed. Lets an idle helper go meanwhile. With the lock held. */
+static struct loader_job *next_job(struct lane *l)
 {
-    struct queued *q = NULL;
+    struct soft_compiler *c = l->compiler;
+    struct loader_job *j;
     uint64_t idle_until = gm_now_ns() + c->idle_ms * GM_NS_PER_MS;
     struct timespec ts = { (time_t)(idle_until / GM_NS_PER_S), (long)(idle_until % GM_NS_PER_S) };
 
-    pthread_mutex_lock(&c->lock);
-    while (gm_list_empty(&c->queue) && !c->stopping) {
-        if (c->helper.pid < 0) {
+    while (!(j = loader_queue_take(&c->queue, l->slow)) && !c->stopping) {
+        if (l->helper.pid < 0) {
             pthread_cond_wait(&c->work, &c->lock);
         } else if (pthread_cond_timedwait(&c->work, &c->lock, &ts) == ETIMEDOUT) {
             pthread_mutex_unlock(&c->lock);
-            loader_helper_stop(&c->helper);
+            loader_helper_stop(&l->helper);
             pthread_mutex_lock(&c->lock);
         }
     }
-    if (!gm_list_empty(&c->queue)) {
-        q = gm_list_entry(c->queue.next, struct queued, link);
-        gm_list_remove(&q->link);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return q;
+    return j;
 }
 
-static void *compiler_main(void *arg)
+static void *lane_main(void *arg)
 {
-    struct soft_compiler *c = arg;
-    struct queued *q;
+    struct lane *l = arg;
+    struct loader_job *j;
     pthread_setname_np(pthread_self(), "gmux-compiler");
-    while ((q = next_job(c)))
-        run_job(c, q);
-    loader_helper_stop(&c->helper);
+    pthread_mutex_lock(&l->compiler->lock);
+    while ((j = next_job(l)))
+        run_job(l, j);
+    pthread_mutex_unlock(&l->compiler->lock);
+    loader_helper_stop(&l->helper);
     return NULL;
 }
 
-/* Under the lock. */
-static int ensure_thread(struct soft_compiler *c)
+/* Under the lock. 0 or -errno. */
+static int start_lane(struct lane *l)
 {
     sigset_t all, before;
-    if (c->running)
+    if (l->running)
         return 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int r = pthread_create(&c->thread, NULL, compiler_main, c);
+    int r = pthread_create(&l->thread, NULL, lane_main, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    c->running = r == 0;
+    l->running = r == 0;
     return -r;
-}
-
-static int enqueue(struct soft_compiler *c, struct queued *q)
-{
-    pthread_mutex_lock(&c->lock);
-    int r = c->broken ? -ENOENT : c->stopping ? -ECANCELED : ensure_thread(c);
-    if (r == 0) {
-        gm_list_append(&c->queue, &q->link);
-        pthread_cond_signal(&c->work);
-    }
-    pthread_mutex_unlock(&c->lock);
-    if (r < 0)
-        free(q);
-    return r;
 }
 
 int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, soft_compiler_done *done, void *arg)
 {
-    size_t entry_size = strlen(job->entry) + 1;
-    if (entry_size > SOFT_JOB_NAME_MAX || job->text_size > SOFT_JOB_TEXT_MAX)
+    if (strlen(job->entry) >= SOFT_JOB_NAME_MAX || job->text_size > SOFT_JOB_TEXT_MAX)
         return -E2BIG;
-    struct queued *q = malloc(sizeof(*q) + entry_size + job->text_size);
-    if (!q)
+    struct loader_job *j = calloc(1, sizeof(*j));
+    if (!j)
         return -ENOMEM;
-    char *entry = (char *)(q + 1);
-    char *text = entry + entry_size;
-    memcpy(entry, job->entry, entry_size);
-    memcpy(text, job->text, job->text_size);
-    gm_list_init(&q->link);
-    q->done = done;
-    q->arg = arg;
-    q->job = *job;
-    q->job.entry = entry;
-    q->job.text = text;
-    return enqueue(c, q);
+    gm_list_init(&j->link);
+    j->job = *job;
+    j->done = done;
+    j->arg = arg;
+    pthread_mutex_lock(&c->lock);
+    int r = c->broken ? -ENOENT : c->stopping ? -ECANCELED : start_lane(&c->lanes[0]);
+    if (r == 0)
+        r = loader_queue_put(&c->queue, j);
+    if (r == 0)
+        pthread_cond_broadcast(&c->work);
+    pthread_mutex_unlock(&c->lock);
+    if (r < 0)
+        free(j);
+    return r;
 }
 
-void soft_compiler_warm(struct soft_compiler *c)
+void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
 {
-    struct queued *q = calloc(1, sizeof(*q));
-    if (!q)
-        return;
-    gm_list_init(&q->link);
-    if (enqueue(c, q) < 0)
-        return; /* said when it was found out */
+    struct gm_list dropped;
+    gm_list_init(&dropped);
+    pthread_mutex_lock(&c->lock);
+    loader_queue_drop(&c->queue, owner, &dropped);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++) {
+        struct lane *l = &c->lanes[i];
+        if (!l->job || l->job->job.owner != owner)
+            continue;
+        if (!l->dropped)
+            eventfd_write(l->cancel, 1);
+        l->dropped = true;
+        while (l->job && l->job->job.owner == owner)
+            pthread_cond_wait(&c->over, &c->lock);
+    }
+    pthread_mutex_unlock(&c->lock);
+    gm_list_for_each_safe (j, &dropped, struct loader_job, link) {
+        j->done(j->arg, NULL, false, "cancelled");
+        free(j);
+    }
 }
 
 void soft_compiler_destroy(struct soft_compiler *c)
@@ -407,17 +464,22 @@ void soft_compiler_destroy(struct soft_compiler *c)
         return;
     pthread_mutex_lock(&c->lock);
     c->stopping = true;
-    pthread_cond_signal(&c->work);
-    bool running = c->running;
+    pthread_cond_broadcast(&c->work);
     pthread_mutex_unlock(&c->lock);
-    eventfd_write(c->cancel, 1);
-    if (running)
-        pthread_join(c->thread, NULL);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
+        eventfd_write(c->lanes[i].cancel, 1);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
+        if (c->lanes[i].running)
+            pthread_join(c->lanes[i].thread, NULL);
+    loader_queue_finish(&c->queue);
     loader_cache_close(c->cache);
-    gm_close(c->cancel);
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++)
+        gm_close(c->lanes[i].cancel);
     gm_close(c->program_fd);
     pthread_cond_destroy(&c->work);
+    pthread_cond_destroy(&c->over);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->put_lock);
     free(c);
 }
 

@@ -6,6 +6,9 @@
  * answer and kept while jobs come. When it is missing, crashes or hangs, kernels stay in the interpreter,
  * which computes the same; the log says so once.
  *
+ * Jobs are their owner's, and owners take turns (queue.h). A job that takes over a second while another owner waits is put
+ * off: it begins again in a process beside the first, where the slow ones of all wait for each other only.
+ *
  * Any thread, except create and destroy. Nothing here is called from inside a running block.
  */
 #ifndef GMUX_SOFT_LOADER_COMPILER_H
@@ -25,15 +28,16 @@ struct soft_compiler_config {
     uint32_t idle_ms;     /* gmux-jit leaves after that long without a job; 0: 10 s */
 };
 
-/* What to compile. Pointers need to live for the call only. */
+/* What to compile. Text and entry need to live until the job is done, or for the call where there is no job. */
 struct soft_job {
-    const char *text; /* the module's PTX; no terminator needed */
+    const void *owner; /* whose it is, for turns and soft_compiler_cancel(); never looked at */
+    const char *text;  /* the module's PTX; no terminator needed */
     size_t text_size;
     const char *entry;
     struct soft_job_options options; /* all 0: any block size, this CPU */
 };
 
-/* Called once per submitted job on the compiler's thread. Either `code` (the callee's to destroy) or NULL and
+/* Called once per submitted job, on a thread of the compiler's or the one that cancels. Either `code` (the callee's to destroy) or NULL and
  * a one-line reason; `unsupported` tells "this kernel stays interpreted" from a failure. Must not destroy the
  * compiler. */
 typedef void soft_compiler_done(void *arg, struct soft_code *code, bool unsupported, const char *reason);
@@ -53,8 +57,8 @@ struct soft_code *soft_compiler_lookup(struct soft_compiler *c, const struct sof
 GM_MUST_CHECK int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, soft_compiler_done *done,
                                        void *arg);
 
-/* Starts gmux-jit ahead of the first job (some 20 ms of its own), so that they overlap with other work. */
-void soft_compiler_warm(struct soft_compiler *c);
+/* Ends all jobs of the owner, also one that is being compiled: each has had its callback when this returns. */
+void soft_compiler_cancel(struct soft_compiler *c, const void *owner);
 
 /* Submits and waits: for tools and tests. NULL with the reason in `why`. */
 struct soft_code *soft_compiler_compile(struct soft_compiler *c, const struct soft_job *job, bool *unsupported,
