@@ -91,7 +91,7 @@ void soft_account_list(struct soft_sched *s, struct soft_account *a)
     bool listed = !gm_list_empty(&a->tasks) || (a->set_aside > 0 && !stopping);
     if (listed && !a->listed) {
         gm_list_append(&s->accounts, &a->link);
-        a->served_ns = gm_now_ns();
+        a->served_ns = s->given_ns;
     } else if (!listed && a->listed) {
         gm_list_remove(&a->link);
     }
@@ -172,9 +172,9 @@ static void choose(struct soft_sched *s, struct soft_account *a, struct soft_tur
 }
 
 /* Has something to begin, and nobody at it. */
-static bool is_overdue(const struct soft_account *a, uint64_t now_ns)
+static bool is_overdue(const struct soft_sched *s, const struct soft_account *a)
 {
-    return a->running == 0 && a->set_aside == 0 && now_ns > a->served_ns + SOFT_PATIENCE_NS;
+    return a->running == 0 && a->set_aside == 0 && s->given_ns - a->served_ns > (uint64_t)s->slots * SOFT_PATIENCE_NS;
 }
 
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns)
@@ -188,7 +188,7 @@ struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns)
             continue;
         if (!eligible(a, now_ns, &best.again_ns))
             continue;
-        bool overdue = is_overdue(a, now_ns);
+        bool overdue = is_overdue(s, a);
         if (best.account && a->priority == best.account->priority &&
             (overdue != best.overdue ? best.overdue
              : overdue               ? a->served_ns >= best.account->served_ns
@@ -218,6 +218,7 @@ void soft_sched_begin(struct soft_sched *s, struct soft_task *t)
 void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns)
 {
     a->used_ns += ns;
+    s->given_ns += ns;
     a->virtual_ns += ns;
     if (a->capped) {
         a->tokens_ns -= (int64_t)ns;

@@ -11,7 +11,8 @@
  * SOFT_SLICE_NS is set aside with its thread, which stands still where it is, and another thread takes the
  * multiprocessor. A block that was set aside is taken up when its client is next. Among each other such blocks get turns
  * of SOFT_TURN_NS. Whoever has unstarted blocks and has had nothing for SOFT_PATIENCE_NS gets a grant before all others
- * of its priority, so that its wait does not grow with the number of clients.
+ * of its priority, so that its wait does not grow with the number of clients. (That is a time of
+ * the workers, not of the wall: where other programs have the processors, nobody is late for that.)
  *
  * It knows nothing of kernels: a task is a number of blocks and a function that runs some of them.
  */
@@ -77,7 +78,7 @@ struct soft_account {
     bool capped;
     bool listed;        /* has unstarted blocks, or some that are set aside */
     uint32_t set_aside; /* workers in `aside` */
-    uint64_t served_ns; /* when it began to wait, or last got a grant */
+    uint64_t served_ns; /* s->given_ns when it began to wait, or last got a grant */
     int priority;       /* lower is more urgent */
     uint32_t most;      /* workers at once */
     uint32_t running;   /* grants */

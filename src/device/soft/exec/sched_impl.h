@@ -30,6 +30,7 @@ struct soft_sched {
     bool supervisor_started;
     pthread_t supervisor;
     uint64_t block_timeout_ns;
+    uint64_t given_ns; /* worker time charged to all */
     /* By client priority: the virtual time that clients with work have reached. */
     uint64_t virtual_ns[SOFT_PRIORITIES];
     _Atomic int urgent;    /* most urgent client priority that could use a worker now */

@@ -144,7 +144,7 @@ static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t no
     gm_list_remove(&w->place);
     a->set_aside--;
     a->running++;
-    a->served_ns = now_ns;
+    a->served_ns = s->given_ns;
     soft_account_list(s, a);
     dev_guard_let_go(&w->guard);
 }
@@ -211,7 +211,7 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     w->cpu_began_ns = cpu_ns;
     w->began_ns = w->since_ns = now_ns;
     w->charged_ns = w->away_ns = 0;
-    a->served_ns = now_ns;
+    a->served_ns = s->given_ns;
     if (s->block_timeout_ns || (s->idle == 0 && !gm_list_empty(&s->accounts)))
         soft_supervisor_call(s); /* somebody may be waiting for this grant to end */
     pthread_mutex_unlock(&s->lock);
