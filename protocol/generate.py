@@ -8,13 +8,15 @@ and ends with status 1, leaving the output alone.
 import pathlib
 import sys
 
-from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, samples, spec,
+from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, requests, samples, spec,
                      trace, typedefs)
 
 # What -> (reader of the specification, writer)
 OUTPUTS = {
     "messages.h": (spec.parse, messages.header),
     "messages.c": (spec.parse, messages.source),
+    "ask.h": (spec.parse, requests.header),
+    "ask.c": (spec.parse, requests.source),
     "cuda.h": (cudaspec.parse, cudaheader.header),
     "api.h": (cudaspec.parse, dispatch.api_header),
     "exports.c": (cudaspec.parse, dispatch.exports),

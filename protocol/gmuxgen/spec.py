@@ -39,6 +39,7 @@ class Item:
     fds_min: int = 0
     fds: int = 0
     phase: str = "open"
+    answer: str = ""   # of a message: what comes back with its serial; "later": nobody waits for it
     fields: list = field(default_factory=list)
     values: list = field(default_factory=list)  # of an enum: (name, number)
 
@@ -105,7 +106,7 @@ def parse(path, text):
                 for party in (item.sender, item.receiver):
                     if party not in PARTIES:
                         fail(n, f"unknown party '{party}'")
-                while len(rest) > 1 and rest[0] in ("fds", "phase"):
+                while len(rest) > 1 and rest[0] in ("fds", "phase", "answer"):
                     word, value = rest[:2]
                     rest = rest[2:]
                     if word == "fds":
@@ -114,6 +115,8 @@ def parse(path, text):
                         item.fds = number(n, most) if dash else item.fds_min
                         if not item.fds_min <= item.fds <= FDS_MAX or not item.fds:
                             fail(n, f"'{value}' is not a number of descriptors")
+                    elif word == "answer":
+                        item.answer = value
                     elif value not in PHASES:
                         fail(n, f"unknown phase '{value}'")
                     else:
@@ -162,6 +165,7 @@ def parse(path, text):
     if version is None:
         fail(1, "no version")
     structs = {i.name: i for i in items if i.kind == "struct"}
+    messages = {i.name: i for i in items if i.kind == "message"}
     for item in items:
         # A list's elements are counted by decoding them: each must take at least a byte.
         if item.kind != "message" and not (item.values if item.kind == "enum" else item.fields or item.kind == "record"):
@@ -171,6 +175,10 @@ def parse(path, text):
                 fail(f.line, f"unknown struct '{f.element}'")
             if f.type == "list" and item.kind == "struct" and structs[f.element].line >= item.line:
                 fail(f.line, f"struct {f.element} must be defined before it is used in a struct")
+        if item.answer and item.answer != "later":
+            answer = messages.get(item.answer)
+            if not answer or (answer.sender, answer.receiver) != (item.receiver, item.sender):
+                fail(item.line, f"'{item.answer}' is no message from {item.receiver} to {item.sender}")
         if item.kind == "record":
             check_layout(path, item)
         if item.kind == "message" and HEADER_BYTES + largest(item, structs) > PACKET_MAX:

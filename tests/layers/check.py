@@ -22,7 +22,7 @@ def symbols(nm, archive):
     for line in run.stdout.splitlines():
         name, rest = line.split(".c.o:")
         name = name.replace(":", "/").split("/")[-1]  # ".../libclient-core.a:stream_event", or a thin archive's path
-        folder = name.split("_")[0]
+        folder = name.removeprefix("meson-generated_.._").split("_")[0]
         kind, symbol = rest.split()[-2:]
         if kind in "Uvw" or kind.isupper():  # else it is the file's own
             yield ORDER.index(folder) if folder in ORDER else len(ORDER), name, symbol, kind not in "Uvw"

@@ -1,14 +1,18 @@
 /*
- * Requests on the session socket: one at a time, answered by a packet with the same serial. Frees alone are not waited
- * for; their answers are counted as they come by, and waited for where it matters that they were carried out.
+ * Requests on the session socket: one at a time, answered by a packet with the same serial. What is sent and what comes
+ * back is packed and unpacked by ask.c, which the generator writes; here is the socket, and what answers mean.
+ *
+ * Frees alone are not waited for; their answers are counted as they come by, and waited for where it matters that they
+ * were carried out.
  */
-#include "client/session/session.h"
+#include "client/session/ask.h"
 
 #include <cuda.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "client/session/session.h"
 
 #define FREES_OUT_MAX 32u
 
@@ -18,10 +22,33 @@ static int server_gone(struct rt_session *s)
     return rt_session_error(s);
 }
 
-static void begin(struct rt_session *s, struct wire_enc *e)
+static void begin(struct rt_session *s)
 {
     pthread_mutex_lock(&s->request_lock);
+}
+
+static int end(struct rt_session *s, int result)
+{
+    tp_packet_finish(s->packet);
+    pthread_mutex_unlock(&s->request_lock);
+    return result;
+}
+
+/* --- for ask.c ---------------------------------------------------------------------------------------------------- */
+
+uint64_t rt_request_serial(struct rt_session *s)
+{
+    return ++s->serial;
+}
+
+void rt_request_encode(struct rt_session *s, struct wire_enc *e)
+{
     wire_enc_init(e, s->request, WIRE_PACKET_MAX);
+}
+
+int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd)
+{
+    return tp_send(s->fd, e, &fd, fd >= 0 ? 1 : 0) < 0 ? server_gone(s) : CUDA_SUCCESS;
 }
 
 /* In the place of another answer a status is a failure. */
@@ -32,16 +59,12 @@ static int status_result(struct tp_packet *p)
     return m.result ? m.result : CUDA_ERROR_UNKNOWN;
 }
 
-/* Sends what was encoded with `serial`, and waits for its answer in s->packet. An answer of another type than
- * `want` must be a status, whose result is returned. With serial 0 there is no answer. */
-static int exchange(struct rt_session *s, struct wire_enc *e, uint64_t serial, unsigned want, int fd)
+int rt_request_wait(struct rt_session *s, uint64_t serial, unsigned want)
 {
-    if (tp_send(s->fd, e, &fd, fd >= 0 ? 1 : 0) < 0)
-        return server_gone(s);
-    while (serial) {
-        struct tp_packet *p = s->packet;
-        int r = tp_recv(s->fd, p);
-        if (r <= 0)
+    struct tp_packet *p = s->packet;
+    for (;;) {
+        tp_packet_finish(p);
+        if (tp_recv(s->fd, p) <= 0)
             return server_gone(s);
         if (p->header.serial == serial && p->header.type == want)
             return CUDA_SUCCESS;
@@ -49,68 +72,10 @@ static int exchange(struct rt_session *s, struct wire_enc *e, uint64_t serial, u
             return status_result(p);
         if (p->header.serial && s->frees_out)
             s->frees_out--;
-        tp_packet_finish(p);
     }
-    return CUDA_SUCCESS;
 }
 
-static int end(struct rt_session *s, int result)
-{
-    tp_packet_finish(s->packet);
-    pthread_mutex_unlock(&s->request_lock);
-    return result;
-}
-
-/* The end of a request that is answered by a status, which is the result. */
-static int end_with_status(struct rt_session *s, struct wire_enc *e, uint64_t serial)
-{
-    struct wire_status answer = { 0 };
-    int r = exchange(s, e, serial, WIRE_STATUS, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_status(&s->packet->body, &answer);
-        r = answer.result;
-    }
-    return end(s, r);
-}
-
-int rt_request_ready(struct rt_session *s)
-{
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_session_ready(&e, serial, &(struct wire_session_ready) { 0 });
-    return end_with_status(s, &e, serial);
-}
-
-int rt_request_context_open(struct rt_session *s, uint32_t context, int device)
-{
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_context_open(&e, serial,
-                           &(struct wire_context_open) { .context = context, .device = s->devices[device].index });
-    return end_with_status(s, &e, serial);
-}
-
-int rt_request_peer_access(struct rt_session *s, int device, int peer, bool enabled)
-{
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_peer_access(&e, serial,
-                          &(struct wire_peer_access) { .device = s->devices[device].index,
-                                                       .peer = s->devices[peer].index,
-                                                       .enabled = enabled });
-    return end_with_status(s, &e, serial);
-}
-
-int rt_request_context_close(struct rt_session *s, uint32_t context)
-{
-    struct wire_enc e;
-    begin(s, &e);
-    wire_pack_context_close(&e, 0, &(struct wire_context_close) { .context = context });
-    return end(s, exchange(s, &e, 0, 0, -1));
-}
+/* --- requests ----------------------------------------------------------------------------------------------------- */
 
 /* Waits for the frees under way; request lock held. */
 static int settle_frees(struct rt_session *s)
@@ -124,31 +89,57 @@ static int settle_frees(struct rt_session *s)
     return CUDA_SUCCESS;
 }
 
-static int alloc_once(struct rt_session *s, const struct wire_memory_alloc *m, uint64_t *address)
+/* True if the server's answer lies where it has to. */
+static bool in_area(const struct rt_session *s, bool host, uint64_t address, uint64_t size)
 {
-    struct wire_memory_allocated answer = { 0 };
-    struct wire_enc e;
-    uint64_t serial = ++s->serial;
-    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
-    wire_pack_memory_alloc(&e, serial, m);
-    int r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
-    if (r)
-        return r;
-    wire_get_memory_allocated(&s->packet->body, &answer);
-    tp_packet_finish(s->packet);
-    if (answer.result)
-        return answer.result;
-    uint64_t area = m->kind == WIRE_MEMORY_KIND_HOST ? s->window_base + s->window_half : s->window_base;
-    uint64_t offset = answer.address - area; /* wraps far away if the address lies below */
-    if (offset >= s->window_half || m->size > s->window_half - offset)
-        return server_gone(s);
-    *address = answer.address;
-    return CUDA_SUCCESS;
+    uint64_t area = host ? s->window_base + s->window_half : s->window_base;
+    uint64_t offset = address - area; /* wraps far away if the address lies below */
+    return offset < s->window_half && size <= s->window_half - offset;
 }
 
 static uint32_t index_of(const struct rt_session *s, uint32_t kind, int device)
 {
     return kind == WIRE_MEMORY_KIND_DEVICE ? s->devices[device].index : 0;
+}
+
+int rt_request_ready(struct rt_session *s)
+{
+    begin(s);
+    return end(s, rt_ask_session_ready(s));
+}
+
+int rt_request_context_open(struct rt_session *s, uint32_t context, int device)
+{
+    const struct wire_context_open m = { .context = context, .device = s->devices[device].index };
+    begin(s);
+    return end(s, rt_ask_context_open(s, &m));
+}
+
+int rt_request_context_close(struct rt_session *s, uint32_t context)
+{
+    begin(s);
+    return end(s, rt_ask_context_close(s, &(struct wire_context_close) { .context = context }));
+}
+
+int rt_request_peer_access(struct rt_session *s, int device, int peer, bool enabled)
+{
+    const struct wire_peer_access m = { .device = s->devices[device].index,
+                                        .peer = s->devices[peer].index,
+                                        .enabled = enabled };
+    begin(s);
+    return end(s, rt_ask_peer_access(s, &m));
+}
+
+static int alloc_once(struct rt_session *s, const struct wire_memory_alloc *m, uint64_t *address)
+{
+    struct wire_memory_allocated answer;
+    int r = rt_ask_memory_alloc(s, m, &answer);
+    if (r)
+        return r;
+    if (!in_area(s, m->kind == WIRE_MEMORY_KIND_HOST, answer.address, m->size))
+        return server_gone(s);
+    *address = answer.address;
+    return CUDA_SUCCESS;
 }
 
 int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
@@ -158,7 +149,7 @@ int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32
         .size = size, .align = align, .kind = kind, .device = index_of(s, kind, device)
     };
     *address = 0;
-    pthread_mutex_lock(&s->request_lock);
+    begin(s);
     int r = alloc_once(s, &m, address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && s->frees_out) {
         r = settle_frees(s);
@@ -169,10 +160,8 @@ int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32
 
 int rt_request_free(struct rt_session *s, uint64_t address)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    wire_pack_memory_free(&e, ++s->serial, &(struct wire_memory_free) { .address = address });
-    int r = exchange(s, &e, 0, 0, -1);
+    begin(s);
+    int r = rt_ask_memory_free(s, &(struct wire_memory_free) { .address = address });
     if (r == CUDA_SUCCESS && ++s->frees_out >= FREES_OUT_MAX)
         r = settle_frees(s);
     return end(s, r);
@@ -180,28 +169,19 @@ int rt_request_free(struct rt_session *s, uint64_t address)
 
 int rt_request_array_memory(struct rt_session *s, int device, uint64_t bytes)
 {
-    struct wire_enc e;
-    begin(s, &e);
+    const struct wire_array_memory m = { .bytes = bytes, .device = s->devices[device].index };
+    begin(s);
     int r = settle_frees(s);
-    if (r)
-        return end(s, r);
-    uint64_t serial = ++s->serial;
-    wire_pack_array_memory(&e, serial,
-                           &(struct wire_array_memory) { .bytes = bytes, .device = s->devices[device].index });
-    return end_with_status(s, &e, serial);
+    return end(s, r ? r : rt_ask_array_memory(s, &m));
 }
 
 int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_info *out)
 {
+    const struct wire_memory_info m = { .device = s->devices[device].index };
     struct wire_memory_info_is answer = { 0 };
-    struct wire_enc e;
-    begin(s, &e);
+    begin(s);
     int r = settle_frees(s);
-    uint64_t serial = ++s->serial;
-    wire_pack_memory_info(&e, serial, &(struct wire_memory_info) { .device = s->devices[device].index });
-    r = r ? r : exchange(s, &e, serial, WIRE_MEMORY_INFO_IS, -1);
-    if (r == CUDA_SUCCESS)
-        wire_get_memory_info_is(&s->packet->body, &answer);
+    r = r ? r : rt_ask_memory_info(s, &m, &answer);
     *out = (struct rt_memory_info) { .free = answer.free, .ready = answer.ready, .total = answer.total };
     return end(s, r);
 }
@@ -209,138 +189,85 @@ int rt_request_memory_info(struct rt_session *s, int device, struct rt_memory_in
 int rt_request_module_load(struct rt_session *s, int fd, uint64_t size, uint32_t kind, int device,
                            struct rt_loaded *out)
 {
-    struct wire_module_loaded answer = { 0 };
-    struct wire_enc e;
-
-    *out = (struct rt_loaded) { .info_fd = -1 };
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_module_load(&e, serial,
-                          &(struct wire_module_load) {
-                              .size = size, .kind = kind, .log_level = 1, .device = s->devices[device].index });
-    int r = exchange(s, &e, serial, WIRE_MODULE_LOADED, fd);
-    if (r != CUDA_SUCCESS)
-        return end(s, r);
-    wire_get_module_loaded(&s->packet->body, &answer);
-    if (answer.log && *answer.log)
-        out->log = strdup(answer.log);
-    out->module = answer.module;
-    out->globals_address = answer.globals_address;
-    r = answer.result;
-    if (r == CUDA_SUCCESS) {
-        out->info_fd = tp_packet_take_fd(s->packet, 0);
-        if (out->info_fd < 0)
-            r = server_gone(s);
-    }
-    return end(s, r);
+    const struct wire_module_load m = {
+        .size = size, .kind = kind, .log_level = 1, .device = s->devices[device].index
+    };
+    struct wire_module_loaded answer;
+    begin(s);
+    int info_fd, r = rt_ask_module_load(s, &m, fd, &answer, &info_fd);
+    *out = (struct rt_loaded) { .module = answer.module,
+                                .globals_address = answer.globals_address,
+                                .info_fd = info_fd,
+                                .log = answer.log && *answer.log ? strdup(answer.log) : NULL };
+    return end(s, r == CUDA_SUCCESS && info_fd < 0 ? server_gone(s) : r);
 }
 
 int rt_request_module_unload(struct rt_session *s, uint32_t module)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    wire_pack_module_unload(&e, 0, &(struct wire_module_unload) { .module = module });
-    return end(s, exchange(s, &e, 0, 0, -1));
+    begin(s);
+    return end(s, rt_ask_module_unload(s, &(struct wire_module_unload) { .module = module }));
 }
 
 /* --- memory objects ----------------------------------------------------------------------------------------------- */
 
-/* Waits for object_made. */
-static int end_with_object(struct rt_session *s, struct wire_enc *e, uint64_t serial, int send_fd,
-                           struct rt_made *out)
+static struct rt_made made(const struct rt_session *s, const struct wire_object_made *answer, int fd)
 {
-    struct wire_object_made answer = { 0 };
-    int r = exchange(s, e, serial, WIRE_OBJECT_MADE, send_fd);
-    if (r == CUDA_SUCCESS) {
-        wire_get_object_made(&s->packet->body, &answer);
-        r = answer.result;
-    }
-    *out = (struct rt_made) { .object = answer.object,
-                              .size = answer.size,
-                              .device = rt_device_by_index(s, answer.device),
-                              .compressible = answer.compressible != 0,
-                              .fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1 };
-    return end(s, r);
+    return (struct rt_made) { .object = answer->object,
+                              .size = answer->size,
+                              .device = rt_device_by_index(s, answer->device),
+                              .compressible = answer->compressible != 0,
+                              .fd = fd };
 }
 
 int rt_request_object_create(struct rt_session *s, uint64_t size, uint32_t kind, int device, bool compressible,
                              struct rt_made *out)
 {
-    struct wire_enc e;
-    *out = (struct rt_made) { .fd = -1 };
-    begin(s, &e);
+    const struct wire_object_create m = {
+        .size = size, .kind = kind, .device = index_of(s, kind, device), .compressible = compressible
+    };
+    struct wire_object_made answer = { 0 };
+    int fd = -1;
+    begin(s);
     int r = settle_frees(s);
-    if (r)
-        return end(s, r);
-    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
-    uint64_t serial = ++s->serial;
-    wire_pack_object_create(
-        &e, serial,
-        &(struct wire_object_create) {
-            .size = size, .kind = kind, .device = index_of(s, kind, device), .compressible = compressible });
-    return end_with_object(s, &e, serial, -1, out);
+    r = r ? r : rt_ask_object_create(s, &m, &answer, &fd);
+    *out = made(s, &answer, fd);
+    return end(s, r);
 }
 
 int rt_request_object_release(struct rt_session *s, uint32_t object)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    wire_pack_object_release(&e, 0, &(struct wire_object_release) { .object = object });
-    return end(s, exchange(s, &e, 0, 0, -1));
+    begin(s);
+    return end(s, rt_ask_object_release(s, &(struct wire_object_release) { .object = object }));
 }
 
 int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
 {
-    struct wire_object_token answer = { 0 };
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_object_export(&e, serial, &(struct wire_object_export) { .object = object });
-    int r = exchange(s, &e, serial, WIRE_OBJECT_TOKEN, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_object_token(&s->packet->body, &answer);
-        r = answer.result;
-    }
-    *fd = r == CUDA_SUCCESS ? tp_packet_take_fd(s->packet, 0) : -1;
+    begin(s);
+    int r = rt_ask_object_export(s, &(struct wire_object_export) { .object = object }, fd);
     return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
 }
 
 int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_object_import(&e, serial, &(struct wire_object_import) { 0 });
-    int r = end_with_object(s, &e, serial, fd, out);
+    struct wire_object_made answer;
+    int host_fd;
+    begin(s);
+    int r = rt_ask_object_import(s, fd, &answer, &host_fd);
+    *out = made(s, &answer, host_fd);
+    r = end(s, r);
     if (r || out->device >= 0)
         return r;
     (void)rt_request_object_release(s, out->object);
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* True if the server's answer lies where it has to. */
-static bool in_area(const struct rt_session *s, bool host, uint64_t address, uint64_t size)
-{
-    uint64_t offset = address - (host ? s->window_base + s->window_half : s->window_base);
-    return offset < s->window_half && size <= s->window_half - offset;
-}
-
 int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, uint64_t *address)
 {
+    const struct wire_range_reserve m = { .size = size, .align = align, .kind = kind };
     struct wire_memory_allocated answer = { 0 };
-    struct wire_enc e;
-    begin(s, &e);
+    begin(s);
     int r = settle_frees(s); /* they give addresses back */
-    if (r)
-        return end(s, r);
-    wire_enc_init(&e, s->request, WIRE_PACKET_MAX);
-    uint64_t serial = ++s->serial;
-    wire_pack_range_reserve(&e, serial, &(struct wire_range_reserve) { .size = size, .align = align, .kind = kind });
-    r = exchange(s, &e, serial, WIRE_MEMORY_ALLOCATED, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_memory_allocated(&s->packet->body, &answer);
-        r = answer.result;
-    }
+    r = r ? r : rt_ask_range_reserve(s, &m, &answer);
     if (r == CUDA_SUCCESS && !in_area(s, kind == WIRE_MEMORY_KIND_HOST, answer.address, size))
         r = server_gone(s);
     *address = answer.address;
@@ -349,11 +276,8 @@ int rt_request_range_reserve(struct rt_session *s, uint64_t size, uint64_t align
 
 int rt_request_range_release(struct rt_session *s, uint64_t address)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_range_release(&e, serial, &(struct wire_range_release) { .address = address });
-    return end_with_status(s, &e, serial);
+    begin(s);
+    return end(s, rt_ask_range_release(s, &(struct wire_range_release) { .address = address }));
 }
 
 /* The same by the server's numbers. */
@@ -367,37 +291,25 @@ static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
 
 int rt_request_object_map(struct rt_session *s, uint32_t object, uint32_t access, uint64_t address, uint64_t size)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_object_map(
-        &e, serial,
-        &(struct wire_object_map) {
-            .object = object, .access = access_by_index(s, access), .address = address, .size = size });
-    return end_with_status(s, &e, serial);
+    const struct wire_object_map m = {
+        .object = object, .access = access_by_index(s, access), .address = address, .size = size
+    };
+    begin(s);
+    return end(s, rt_ask_object_map(s, &m));
 }
 
 int rt_request_object_unmap(struct rt_session *s, uint64_t address)
 {
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_object_unmap(&e, serial, &(struct wire_object_unmap) { .address = address });
-    return end_with_status(s, &e, serial);
+    begin(s);
+    return end(s, rt_ask_object_unmap(s, &(struct wire_object_unmap) { .address = address }));
 }
 
 int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t object, uint8_t token[RT_TOKEN_BYTES])
 {
-    struct wire_memory_shared answer = { 0 };
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_memory_share(&e, serial, &(struct wire_memory_share) { .address = address, .object = object });
-    int r = exchange(s, &e, serial, WIRE_MEMORY_SHARED, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_memory_shared(&s->packet->body, &answer);
-        r = answer.result;
-    }
+    const struct wire_memory_share m = { .address = address, .object = object };
+    struct wire_memory_shared answer;
+    begin(s);
+    int r = rt_ask_memory_share(s, &m, &answer);
     if (r == CUDA_SUCCESS && answer.token.size != RT_TOKEN_BYTES)
         r = server_gone(s);
     if (r == CUDA_SUCCESS)
@@ -408,20 +320,9 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
 int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
                            uint64_t *size, int *device, int *fd)
 {
-    struct wire_memory_opened answer = { 0 };
-    struct wire_enc e;
-    begin(s, &e);
-    uint64_t serial = ++s->serial;
-    wire_pack_memory_open(&e, serial, &(struct wire_memory_open) { .token = { token, RT_TOKEN_BYTES } });
-    int r = exchange(s, &e, serial, WIRE_MEMORY_OPENED, -1);
-    if (r == CUDA_SUCCESS) {
-        wire_get_memory_opened(&s->packet->body, &answer);
-        r = answer.result;
-    }
-    if (r == CUDA_SUCCESS)
-        *fd = tp_packet_take_fd(s->packet, 0);
-    else
-        *fd = -1;
+    struct wire_memory_opened answer;
+    begin(s);
+    int r = rt_ask_memory_open(s, &(struct wire_memory_open) { .token = { token, RT_TOKEN_BYTES } }, &answer, fd);
     if (r == CUDA_SUCCESS && !in_area(s, *fd >= 0, answer.address, answer.size))
         r = server_gone(s);
     *address = answer.address;

@@ -134,7 +134,15 @@ GM_COLD int rt_session_failed(struct rt_session *s, int error);
 /* The device with this number of the server's; -1: the program does not see it. */
 int rt_device_by_index(const struct rt_session *s, uint32_t index);
 
-/* Requests. A device is one of those that the program sees; with host memory it is not looked at. Each returns the server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
+/* For ask.c, which the generator writes: a new serial, where to encode the packet, sending it, and waiting for an answer of
+ * type `want`, or for a status, which is a failure. The answer is s->packet. Request lock held. CUresult. */
+uint64_t rt_request_serial(struct rt_session *s);
+void rt_request_encode(struct rt_session *s, struct wire_enc *e);
+int rt_request_send(struct rt_session *s, struct wire_enc *e, int fd);
+int rt_request_wait(struct rt_session *s, uint64_t serial, unsigned want);
+
+/* Requests. A device is one of those that the program sees; with host memory it is not looked at. Each returns the
+ * server's CUresult, or CUDA_ERROR_MPS_RPC_FAILURE (sticky) when the server is gone. */
 /* All is mapped; answered when the device knows the client. */
 int rt_request_ready(struct rt_session *s);
 int rt_request_alloc(struct rt_session *s, uint64_t size, uint64_t align, uint32_t kind, int device,
