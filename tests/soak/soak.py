@@ -370,7 +370,8 @@ class Soak:
                 raise Failed(f"{name} has grown from {before[pid][2]} to {size} bytes")
 
     def files(self):
-        return sorted(os.listdir(self.pipe)) + sorted(os.listdir(self.log)) + sorted(os.listdir("/dev/shm"))
+        shared = [name for name in os.listdir("/dev/shm") if "gmux" in name]
+        return sorted(os.listdir(self.pipe)) + sorted(os.listdir(self.log)) + shared
 
     def run(self, seconds):
         end = time.monotonic() + seconds
