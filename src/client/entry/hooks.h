@@ -26,8 +26,8 @@ struct rt_hooks {
 
     /* A context ends, its streams and events have. What else it owns is given back; nothing of it runs any more. */
     void (*context_ends)(struct rt_context *c);
-    /* A primary context begins, not for the first time perhaps. rt_context_lock held. */
-    void (*primary_begins)(struct rt_context *c);
+    /* The program has a primary context, again perhaps. */
+    void (*primary_retained)(struct rt_context *c);
     /* The program has waited for a stream, an event or a context. */
     void (*synchronized)(void);
 

@@ -74,7 +74,7 @@ struct rt_module {
     int device;
     uint32_t number;          /* what launches name it by */
     uint64_t globals;         /* where the variables that are listed lie */
-    bool ended;               /* of a library: with the device's primary context (renew.c) */
+    _Atomic bool ended;       /* of a library: with the device's primary context (renew.c) */
     struct rt_entry *entries; /* sorted by name */
     uint32_t entries_count;
     struct rt_variable *variables; /* sorted by name */
@@ -178,7 +178,7 @@ uint32_t rt_library_reach(struct rt_module *m);
 /* Ends what it is on other devices. */
 void rt_library_finish(struct rt_module *m);
 
-/* --- libraries and the end of a primary context (renew.c); rt_context_lock held --- */
+/* --- libraries and the end of a primary context (renew.c) --- */
 void rt_library_context_ends(struct rt_context *c);
 void rt_library_context_begins(struct rt_context *c);
 

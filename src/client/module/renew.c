@@ -15,6 +15,8 @@
 #include "transport/memfd.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("module");
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one thread at a time loads anew; before all others */
+static _Atomic bool some_ended;                          /* since the program began */
 
 /* What the library is there; NULL: nothing, or nothing that could be loaded anew. */
 static struct rt_module *instance_on(const struct rt_library *l, int device)
@@ -31,8 +33,10 @@ static void mark(struct rt_object *o, void *arg)
 {
     const struct rt_library *l = (const struct rt_library *)(void *)o;
     struct rt_module *m = instance_on(l, ((const struct rt_context *)arg)->device);
-    if (m)
-        m->ended = true;
+    if (!m)
+        return;
+    atomic_store(&m->ended, true);
+    atomic_store(&some_ended, true);
 }
 
 void rt_library_context_ends(struct rt_context *c)
@@ -99,15 +103,19 @@ static void renew_if_ended(struct rt_object *o, void *arg)
 {
     const struct rt_library *l = (const struct rt_library *)(void *)o;
     struct rt_module *m = instance_on(l, ((const struct rt_context *)arg)->device);
-    if (!m || !m->ended)
+    if (!m || !atomic_exchange(&m->ended, false))
         return;
-    m->ended = false;
     int r = renew(l, m);
     if (r)
         gm_warn(&topic, "a library could not be loaded anew (error %d)", r);
 }
 
+/* Whoever has the context waits until that is done. */
 void rt_library_context_begins(struct rt_context *c)
 {
+    if (GM_LIKELY(!atomic_load(&some_ended)))
+        return;
+    pthread_mutex_lock(&lock);
     rt_table_each(&rt_libraries, renew_if_ended, c);
+    pthread_mutex_unlock(&lock);
 }

@@ -216,13 +216,13 @@ CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS && !atomic_load(&c->active))
         r = activate(c);
-    if (r == CUDA_SUCCESS && c->references == 0)
-        rt_hooks.primary_begins(c);
     if (r == CUDA_SUCCESS) {
         c->references++;
         *pctx = rt_context_handle(c);
     }
     pthread_mutex_unlock(&rt_context_lock);
+    if (r == CUDA_SUCCESS)
+        rt_hooks.primary_retained(c);
     return r;
 }
 
