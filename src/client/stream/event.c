@@ -1,6 +1,7 @@
 /*
- * An event without timing costs no record: it is the number of the last operation before it. With timing, a `stamp`
- * record makes the device write the time to the event's slot. A slot is used again only when the last stamp sent to it
+ * An event is a record in its stream, whose number it remembers: with timing a `stamp`, which makes the device write the time to the
+ * event's slot, else a `mark`. At both the device writes the stream's completion at once, whatever comes behind. No record
+ * is needed where the last one was such a one, or where everything is done. A slot is used again only when the last stamp sent to it
  * has been written, lest an old stamp land in a new event.
  */
 #include "client/stream/event.h"
@@ -258,6 +259,7 @@ static int put(struct rt_event *e, struct rt_stream *st)
     uint64_t seq = 0;
     int r = CUDA_SUCCESS;
     uint32_t number = st->number;
+    struct rt_lane *lane = &rt_session->lanes[number % TP_STREAMS];
     if (number >= TP_STREAMS) {
         r = CUDA_ERROR_INVALID_HANDLE;
     } else if (e->signal.page) {
@@ -265,8 +267,14 @@ static int put(struct rt_event *e, struct rt_stream *st)
     } else if (e->slot != NO_SLOT) {
         struct wire_rec_stamp stamp = { .head.op = WIRE_OP_STAMP, .event = e->slot };
         r = rt_queue_put(st, &stamp.head, sizeof(stamp), NULL, 0, &seq);
+        lane->point = seq;
     } else {
         seq = rt_lane_issued(rt_session, number);
+        if (seq != lane->point && !rt_lane_done(rt_session, number, seq)) {
+            struct wire_rec_mark mark = { .head.op = WIRE_OP_MARK };
+            r = rt_queue_put(st, &mark.head, sizeof(mark), NULL, 0, &seq);
+            lane->point = seq;
+        }
     }
     if (r == CUDA_SUCCESS) {
         pthread_mutex_lock(&point_lock);

@@ -8,8 +8,8 @@
  *
  * How much the driver may have of a client is bounded (inflight.h); beyond that operations are held back here, too.
  *
- * Streams' events for others are recorded where the stream stands when somebody first asks for them, which may be later
- * than what was asked for: a wait may wait for more than it has to, but for nothing that is held.
+ * Where a program records an event (a mark or a stamp) the completion is written at once, whatever comes behind it, and the
+ * driver records an event of its own, for other streams to wait for (point.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
+#include "device/cuda/point.h"
 #include "device/cuda/second.h"
 
 #define MARK_EVERY 64u
@@ -133,6 +134,8 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         cuda_count(q, 1);
         cuda_op_submit(q, op);
         cuda_queue_submitted(q, op->seq);
+        if (op->kind == CUDA_OP_MARK || op->kind == CUDA_OP_STAMP)
+            cuda_point_set(q);
         return;
     }
     cuda_queue_mark(q); /* what is before the gate must be seen to be done while the stream stands at it */
@@ -197,6 +200,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && cuda_has_room(q->client) && !stands(q, op)) {
         op->bytes = bytes;
+        accept(q, op->seq); /* before: whoever asks meanwhile who is busy must see it */
         submit(q, op);
     } else {
         struct cuda_op *kept = malloc(sizeof(*kept) + size);
@@ -211,8 +215,8 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         gm_list_append(&q->held, &kept->link);
         if (gm_list_empty(&q->holding))
             gm_list_append(&q->client->holding, &q->holding);
+        accept(q, op->seq);
     }
-    accept(q, op->seq);
     return GM_CUDA_SUCCESS;
 }
 
@@ -332,10 +336,7 @@ void cuda_queue_go(struct dev_queue *q, struct cuda_gpu *to)
     cuda_stream_destroy(q);
     cuda_chain_destroy(q);
     cuda_detours_destroy(q);
-    if (q->event)
-        (void)d->api.cuEventDestroy_v2(q->event);
-    q->event = NULL;
-    q->event_seq = 0;
+    cuda_points_destroy(q);
     pthread_mutex_lock(&d->lock);
     q->gpu = to;
     pthread_mutex_unlock(&d->lock);
@@ -394,8 +395,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     cuda_chain_destroy(q);
     cuda_calls_end(q);
     gm_list_remove(&q->dirty);
-    if (q->event)
-        (void)d->api.cuEventDestroy_v2(q->event);
+    cuda_points_destroy(q);
     cuda_detours_destroy(q);
     cuda_stream_destroy(q);
     free(q);

@@ -306,8 +306,7 @@ struct dev_queue {
     struct cuda_place *part;     /* .. and what that came to; NULL: nothing, it is where all is */
     uint64_t refused;            /* number of the place where there was no stream to be had */
     struct cuda_detour *detours; /* far.c: by context; NULL: none yet */
-    CUevent event;               /* for others to wait for; made when first needed */
-    uint64_t event_seq;          /* everything up to here is before the event */
+    struct cuda_points *points;  /* point.h; NULL: none yet */
     struct gm_list held;         /* operations behind a gate, or behind something held elsewhere */
     struct gm_list holding;      /* client->holding, or alone */
     struct gm_list chained;      /* client->chained, or alone */

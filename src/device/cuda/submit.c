@@ -6,6 +6,7 @@
 
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
+#include "device/cuda/point.h"
 #include "device/cuda/quiet.h"
 #include "device/cuda/room.h"
 
@@ -338,32 +339,15 @@ static void fill(struct dev_queue *q, const struct wire_rec_fill *r)
     }
 }
 
-/* An event behind everything that `q` has so far. */
-static CUresult record(struct dev_queue *q)
-{
-    const struct cuda_driver *api = &q->client->dev->api;
-    CUresult r = CUDA_SUCCESS;
-    cuda_enter(q->gpu);
-    cuda_count(q, 1);
-    if (!q->event)
-        r = api->cuEventCreate(&q->event, CU_EVENT_DISABLE_TIMING);
-    if (r == CUDA_SUCCESS)
-        r = api->cuEventRecord(q->event, q->stream);
-    if (r == CUDA_SUCCESS)
-        q->event_seq = q->last;
-    return r;
-}
-
 static void wait_for(struct dev_queue *q, struct dev_queue *other, uint64_t other_seq)
 {
-    CUresult r = CUDA_SUCCESS;
+    CUevent event;
     if (!other->stream) /* has had nothing for the GPU to do */
         return;
-    if (!other->event || other->event_seq < other_seq)
-        r = record(other);
+    CUresult r = cuda_point_find(other, other_seq, &event);
     cuda_enter(q->gpu);
     if (r == CUDA_SUCCESS)
-        r = q->client->dev->api.cuStreamWaitEvent(q->stream, other->event, CU_EVENT_WAIT_DEFAULT);
+        r = q->client->dev->api.cuStreamWaitEvent(q->stream, event, CU_EVENT_WAIT_DEFAULT);
     (void)cuda_check(q->client, r, "the device refused a wait");
 }
 

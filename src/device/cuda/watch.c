@@ -53,12 +53,21 @@ static bool look(struct dev_queue *q, uint64_t at)
     return moved;
 }
 
-/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations that run, and a small
- * part of their time more does not matter; a queue that comes new ends the pause. */
+/* dev->lock held. A program sleeps until something is done. */
+static bool somebody_sleeps(const struct dev *d)
+{
+    gm_list_for_each (q, &d->active, struct dev_queue, active)
+        if (atomic_load_explicit(&q->slot->completed.sleepers, memory_order_relaxed) != 0)
+            return true;
+    return false;
+}
+
+/* dev->lock held; is not meanwhile. Where nothing has completed for a while, it is long operations that run, and if nobody sleeps
+ * until they are done a small part of their time more does not matter; a queue that comes new ends the pause. */
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
     uint64_t pause = GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
-    if (pause <= LOOK_NS) {
+    if (pause <= LOOK_NS || somebody_sleeps(d)) {
         const struct timespec shortly = { .tv_nsec = (long)LOOK_NS };
         pthread_mutex_unlock(&d->lock);
         nanosleep(&shortly, NULL);

@@ -70,6 +70,7 @@ static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
 static bool graphs_refused, seconds_refused, lost;
 static void (*asked)(CUstream);
+static void (*launched)(void);
 static unsigned channel_size;
 static CUfunction loaded[64];
 static unsigned loaded_count;
@@ -503,6 +504,8 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
         return act(s, (struct action) { .what = WAIT, .stream = s });
     const struct cuda_library *l = library_of(f);
     is_there(l);
+    if (launched)
+        launched();
     memcpy(&number, extra[1], sizeof(number));
     return act(s, (struct action) { .what = PRINT, .value = number, .library = l });
 }
@@ -951,6 +954,27 @@ void fake_expect(uint32_t number, unsigned times)
 void fake_when_asked(void (*f)(CUstream s))
 {
     asked = f;
+}
+
+void fake_step(CUstream s)
+{
+    bool begun = false;
+    pthread_mutex_lock(&lock);
+    s->held = false;
+    while (s->done < s->count) {
+        bool works = s->actions[s->done].what == PRINT || s->actions[s->done].what == COPY;
+        if ((works && begun) || !happen(s))
+            break;
+        begun |= works;
+    }
+    s->held = true;
+    run();
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_when_launched(void (*f)(void))
+{
+    launched = f;
 }
 
 void fake_let_go(void)

@@ -80,6 +80,10 @@ unsigned fake_happened(const uint32_t **out);
 void fake_expect(uint32_t number, unsigned times);
 /* Called whenever the driver is asked whether a stream is done. */
 void fake_when_asked(void (*f)(CUstream s));
+/* Called whenever a kernel is launched. */
+void fake_when_launched(void (*f)(void));
+/* One kernel or copy of a stream that stands still happens, with what comes before the next one. */
+void fake_step(CUstream s);
 /* Nothing stands still any more. */
 void fake_let_go(void);
 /* All clients have ended, and everything has happened: frees what is left of them. */
