@@ -335,6 +335,71 @@ def bench_second_user(b):
     b.rounds("second_user_M", 1, ("mps", shared), ("gmux", shared))
 
 
+BESIDE_MS = (5, 30, 200, 2000, 60000)  # the last one does not end while it matters
+
+
+def bench_begin(b):
+    """Four short programs that begin at the same time, one second after one that runs kernels of 8 blocks of 128 threads back to
+    back: seconds until the last one has ended."""
+    small = ["-benchmark", "-numbodies=8192", "-iterations=5"] if b.args.device == "cuda" else ["-benchmark", "-numbodies=512",
+                                                                                           "-iterations=2"]
+    programs = [[b.tool(f"../examples/{p}")] for p in ("vecadd", "reduction", "matmul")] + [[b.tool("nbody"), *small]]
+
+    def beside(ms):
+        def once(way):
+            long = Program([b.tool("spin"), f"-us={ms * 1000}", "-ms=60000", "-queued"], way.env(EX_GATE="1"))
+            try:
+                if not long.wait_ready(time.monotonic() + 20):
+                    raise Failed("the program with long kernels did not start")
+                long.go()
+                time.sleep(1)
+                short = [Program(argv, way.env()) for argv in programs]
+                deadline = time.monotonic() + b.limit(30)
+                return max(p.finish(deadline).seconds for p in short)
+            finally:
+                long.kill()
+                long.finish(time.monotonic() + 5, check=False)
+        return once
+
+    def alone(way):
+        short = [Program(argv, way.env()) for argv in programs]
+        deadline = time.monotonic() + b.limit(30)
+        return max(p.finish(deadline).seconds for p in short)
+    b.rounds("begin_alone", 3, *((c, alone) for c in ("native", "mps", "gmux")))
+    for ms in BESIDE_MS:
+        b.rounds(f"begin_{ms}", 3, *((c, beside(ms)) for c in (("sliced",) if ms < 60000 else ()) + ("mps", "gmux")))
+
+
+def bench_kept(b):
+    """A program that runs small kernels all the while, and others that begin: its worst second, as a part of a second alone."""
+    starts = [b.tool("../examples/vecadd"), b.tool("../examples/reduction"), b.tool("../examples/matmul")]
+
+    def once(way):
+        alone = float(way.run([b.tool("spin"), "-ms=2100"], b.limit(20)).words("kernels")[1])
+        small = Program([b.tool("spin"), "-ms=5000"], way.env(EX_GATE="1"))
+        try:
+            if not small.wait_ready(time.monotonic() + 20):
+                raise Failed("the program with small kernels did not start")
+            small.go()
+            begin = time.monotonic()
+            for i in range(6):  # as often as every way can
+                time.sleep(max(0, begin + 0.75 * i - time.monotonic()))
+                for p in [Program([s], way.env()) for s in starts]:
+                    p.finish(time.monotonic() + 20)
+            return float(small.finish(time.monotonic() + 20).words("worst_second")[1]) / alone
+        finally:
+            small.kill()
+    b.rounds("kept", 2, *((c, once) for c in ("sliced", "mps", "gmux")))
+
+
+def bench_event(b):
+    def once(way):
+        r = way.run([b.tool("event")], b.limit(30))
+        return {"late": float(r.words("late ")[1]), "late_timed": float(r.words("late_timed")[1]),
+                "elapsed": float(r.words("elapsed")[1]), "first_of_two": float(r.words("first")[1])}
+    b.rounds("late", 3, *((c, once) for c in ("native", "mps", "gmux")))
+
+
 def bench_torch(b):
     """PyTorch processes that train a small network; the seconds from the common start to the end of the last one."""
     argv = [sys.executable, str(ROOT / "tests/frameworks/mlp.py"), "--steps", str(b.args.torch_steps), "--quiet"]
@@ -373,6 +438,17 @@ ROWS = {
     "second_user": ("a second user's 2 s job", "s", lambda m: ("<=", 2.2), None, bench_second_user),
     "second_user_M": ("the same, one server for both users (-M)", "s", lambda m: ("<=", 2.2), None, None),
     "clients": ("clients at once", "", lambda m: (">=", 100), lambda m: (">=", 250), bench_clients),
+    "late": ("event seen after the work before it, longer work behind, p50", "us", lambda m: ("<=", 30), None, bench_event),
+    "late_timed": ("the same, with timing", "us", lambda m: ("<=", 30), None, None),
+    "elapsed": ("between events around 100 us", "us", lambda m: ("<=", m["native"] + 5), None, None),
+    "first_of_two": ("first event of two behind 150 ms each", "ms", lambda m: ("<=", m["native"] + 1), None, None),
+    "begin_alone": ("four programs begin, alone", "s", lambda m: ("<=", m["mps"]), None, bench_begin),
+    "begin_5": ("the same beside kernels of 5 ms", "s", lambda m: ("<=", m["mps"]), None, None),
+    "begin_30": ("of 30 ms", "s", lambda m: ("<=", m["mps"] + 0.3), None, None),
+    "begin_200": ("of 200 ms", "s", lambda m: ("<=", m["mps"] + 0.5), None, None),
+    "begin_2000": ("of 2 s", "s", lambda m: ("<=", m["mps"] + 1), None, None),
+    "begin_60000": ("of one that does not end", "s", lambda m: ("<=", m["mps"] + 1), None, None),
+    "kept": ("small kernels' worst second while others begin, of one alone", "", lambda m: (">=", 0.9), None, bench_kept),
     "neighbours": ("idle clients of 4 that survive a neighbour's fault", "", lambda m: (">=", 4), None, bench_neighbours),
 }
 

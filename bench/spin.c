@@ -1,12 +1,28 @@
 /*
  * Small kernels one after the other: each occupies 8 blocks of 128 threads for -us microseconds, and the program waits
  * for it before it launches the next, as a program does that uses a fraction of a GPU. Runs for -ms milliseconds or, with
- * -kernels, until so many are done. Prints: name, kernels per second, seconds.
+ * -kernels, until so many are done. Prints: name, kernels per second, seconds; then the fewest in any of its seconds. With -queued
+ * it does not wait for a kernel before the next one is launched, but two launches later.
  */
 #include <cuda.h>
 #include <stdio.h>
 
 #include "example.h"
+
+struct seconds {
+    double begin;
+    long count, least; /* -1: none is over */
+};
+
+static void count(struct seconds *s, double now)
+{
+    s->count++;
+    if (now - s->begin < 1)
+        return;
+    s->least = s->least < 0 || s->count < s->least ? s->count : s->least;
+    s->begin = now;
+    s->count = 0;
+}
 
 #define BLOCKS  8
 #define THREADS 128
@@ -14,28 +30,43 @@
 int main(int argc, char **argv)
 {
     long us = 50, ms = 2000, kernels = 0, n = 0;
+    bool queued = false;
     for (int i = 1; i < argc; i++)
         if (!ex_option(argv[i], "us", 1, 60000000, &us) && !ex_option(argv[i], "ms", 1, 600000, &ms) &&
-            !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels))
+            !ex_option(argv[i], "kernels", 1, 1 << 30, &kernels) && !(queued |= ex_flag(argv[i], "queued")))
             return 2;
     struct ex_device d = ex_open(0, ex_ptx);
     CUfunction f = ex_function(&d, "spin");
     CUstream s;
-    unsigned long long ns = 1000ull * (unsigned long long)us;
+    unsigned long long ns = 1000; /* the first one also loads */
     void *params[] = { &ns };
+    CUevent events[2];
 
+    EX_CHECK(cuEventCreate(&events[0], CU_EVENT_DISABLE_TIMING));
+    EX_CHECK(cuEventCreate(&events[1], CU_EVENT_DISABLE_TIMING));
     EX_CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    EX_CHECK(cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL)); /* the first one also loads */
+    EX_CHECK(cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
     EX_CHECK(cuStreamSynchronize(s));
+    ns *= (unsigned long long)us;
     ex_gate();
     double start = ex_seconds(), now = start;
+    struct seconds each = { start, 0, -1 };
     while (kernels ? n < kernels : now - start < 1e-3 * (double)ms) {
         EX_CHECK(cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL));
-        EX_CHECK(cuStreamSynchronize(s));
+        if (queued)
+            EX_CHECK(cuEventRecord(events[n % 2], s));
+        if (queued && n > 0)
+            EX_CHECK(cuEventSynchronize(events[(n + 1) % 2]));
+        if (!queued)
+            EX_CHECK(cuStreamSynchronize(s));
         n++;
         now = ex_seconds();
+        count(&each, now);
     }
-    printf("kernels %.1f %.4f\n", (double)n / (now - start), now - start);
+    printf("kernels %.1f %.4f\nworst_second %ld\n", (double)n / (now - start), now - start, each.least);
+    EX_CHECK(cuStreamSynchronize(s));
+    EX_CHECK(cuEventDestroy(events[0]));
+    EX_CHECK(cuEventDestroy(events[1]));
     EX_CHECK(cuStreamDestroy(s));
     ex_close(&d);
     return 0;
