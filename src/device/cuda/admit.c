@@ -1,97 +1,282 @@
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 #include <time.h>
 
-#include "device/cuda/inflight.h"
-
 #define NAP_NS     GM_NS_PER_MS
-#define NAP_MAX_NS (10 * GM_NS_PER_MS)
+#define NAP_MAX_NS (4 * GM_NS_PER_MS)
+#define SHORTLY_NS (20 * GM_NS_PER_US)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
+#define POINT_NS   (5 * GM_NS_PER_MS) /* others join a safe point for so long */
+/* Beside programs that have something to do, for whoever is waited for there is a safe point at most half of the time, and for nobody's calls .. */
+#define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
+#define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
 
-/* dev->lock held. It may take long; `least`: so long is not. What the watch has not seen yet, and is not known to be short, may be older than whoever
- * asks, by a pause of its. */
-static bool stands(const struct dev_queue *q, uint64_t now, uint64_t least)
+/* --- what is in flight; dev->lock held ------------------------------------------------------------------------------ */
+
+static bool is_in_flight(const struct dev_queue *q)
 {
-    const struct dev *d = q->gpu->dev;
-    uint64_t patience = q->grace && !q->drains ? d->patience_ns + q->grace : d->unknown_ns;
-    uint64_t age = q->since ? now - GM_MIN(q->since, now) : q->grace ? 0 : NAP_NS;
-    return (q->seen < q->marked || q->drains) && age >= GM_MAX(patience, least);
+    return q->seen < q->marked || q->drains;
 }
 
-/* dev->lock held. By its words the queue has nothing to do, or had when it was first looked. */
-static void look_for_hidden(struct dev_queue *q, uint64_t now)
+/* In nanoseconds; UINT64_MAX: it may be long. The watch sees what comes new within a pause of its. */
+static uint64_t rest_of(const struct dev_queue *q, uint64_t now)
 {
-    cuda_enter(q->gpu);
-    if (cuda_stream_is_done(q, q->stream) || cuda_calls_are_proven(q)) {
-        q->hidden = 0;
-        atomic_store_explicit(&q->doubted, false, memory_order_relaxed);
-        atomic_store_explicit(&q->told, 0, memory_order_relaxed);
-    } else if (!q->hidden) {
-        q->hidden = now;
-        atomic_store_explicit(&q->doubted, true, memory_order_relaxed);
-    }
+    const uint64_t age = q->since ? now - GM_MIN(q->since, now) : 0;
+    if (!q->pace || q->drains || age > 2 * q->pace + NAP_NS)
+        return age >= q->gpu->dev->unknown_ns ? UINT64_MAX : 0;
+    const uint64_t all = q->pace * (q->marked - q->seen);
+    return all - GM_MIN(age, q->pace);
 }
 
-/* The same: what is found holds until somebody looks again. */
-static void look_for_all_hidden(struct dev *d, uint64_t now)
+static bool are_quiet(const struct dev *d, uint32_t gpus, uint64_t now)
 {
-    struct cuda_gpu *here = cuda_entered();
-    if (now < d->hidden_looked + NAP_NS)
-        return;
-    d->hidden_looked = now;
-    gm_list_for_each (c, &d->clients, struct dev_client, link)
-        gm_list_for_each (q, &c->queues, struct dev_queue, link)
-            if (q->stream && (q->hidden || gm_list_empty(&q->active)) && !q->gpu->waits)
-                look_for_hidden(q, now);
-    if (here)
-        cuda_enter(here);
-}
-
-/* The same. */
-static bool is_hidden(const struct dev *d, uint32_t gpus, uint64_t now, uint64_t least)
-{
-    gm_list_for_each (c, &d->clients, struct dev_client, link)
-        gm_list_for_each (q, &c->queues, struct dev_queue, link)
-            if (q->hidden && now - q->hidden >= least && (gpus & CUDA_GPU_BIT(q->gpu)))
-                return true;
-    return false;
-}
-
-/* At `least` so long is not too long. */
-static bool are_quiet(struct dev *d, uint32_t gpus, uint64_t least)
-{
-    bool quiet = true;
-    pthread_mutex_lock(&d->lock);
-    uint64_t now = gm_now_ns();
     gm_list_for_each (q, &d->active, struct dev_queue, active)
-        if ((gpus & CUDA_GPU_BIT(q->gpu)) && stands(q, now, least)) {
-            quiet = false;
-            break;
-        }
-    if (quiet) {
-        look_for_all_hidden(d, now);
-        quiet = !is_hidden(d, gpus, now, least);
-    }
+        if ((gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q) && rest_of(q, now) >= d->rest_ns)
+            return false;
+    return true;
+}
+
+/* The driver's word: completion words are the clients' to forge. */
+static bool is_idle(const struct dev_queue *q)
+{
+    if (!q->stream || !atomic_load_explicit(&q->touched, memory_order_acquire))
+        return true;
+    cuda_enter(q->gpu);
+    if (!cuda_stream_is_done(q, q->stream))
+        return false;
+    atomic_store_explicit(&((struct dev_queue *)(uintptr_t)q)->touched, false, memory_order_relaxed);
+    return true;
+}
+
+static bool all_hands_are_off(const struct dev *d)
+{
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        if (atomic_load_explicit(&c->handing, memory_order_seq_cst))
+            return false;
+    return true;
+}
+
+static bool are_idle(const struct dev *d, uint32_t gpus)
+{
+    if (!all_hands_are_off(d))
+        return false;
+    gm_list_for_each (q, &d->active, struct dev_queue, active)
+        if ((gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q) && !q->drains)
+            return false;
+    gm_list_for_each (c, &d->clients, struct dev_client, link)
+        gm_list_for_each (q, &c->queues, struct dev_queue, link)
+            if ((gpus & CUDA_GPU_BIT(q->gpu)) && !is_idle(q))
+                return false;
+    return true;
+}
+
+/* --- questions ------------------------------------------------------------------------------------------------------ */
+
+bool cuda_is_quiet(struct dev *d, uint32_t gpus)
+{
+    pthread_mutex_lock(&d->lock);
+    bool quiet = are_quiet(d, gpus, gm_now_ns());
     pthread_mutex_unlock(&d->lock);
     return quiet;
 }
 
-bool cuda_is_quiet(struct dev *d, uint32_t gpus)
+bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)
 {
-    return are_quiet(d, gpus, 0);
+    pthread_mutex_lock(&g->dev->lock);
+    bool calm = gm_now_ns() - g->stood >= ns;
+    pthread_mutex_unlock(&g->dev->lock);
+    return calm;
 }
 
-bool cuda_is_quiet_for(struct dev *d, uint32_t gpus, uint64_t begun)
+bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
 {
-    return are_quiet(d, gpus, (gm_now_ns() - begun) / CUDA_QUIET_PART);
+    return atomic_load_explicit(&d->dead, memory_order_relaxed) ||
+           (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire));
 }
 
-bool cuda_is_held(struct dev *d, uint32_t gpus, uint64_t ns)
+void cuda_watch_long(struct dev_queue *q, uint64_t now)
 {
-    return !are_quiet(d, gpus, ns);
+    if (is_in_flight(q) && rest_of(q, now) >= q->gpu->dev->rest_ns)
+        q->gpu->stood = now;
 }
 
-void cuda_quiet_drains(struct dev_queue *q, bool drains)
+/* --- hands ---------------------------------------------------------------------------------------------------------- */
+
+static void nap(uint64_t ns)
+{
+    const struct timespec t = { .tv_nsec = (long)ns };
+    nanosleep(&t, NULL);
+}
+
+bool cuda_hands_try(struct dev_client *c)
+{
+    const struct dev *d = c->dev;
+    if (GM_LIKELY(atomic_load_explicit(&c->handing, memory_order_relaxed) &&
+                  atomic_load_explicit(&d->points, memory_order_relaxed) == 0))
+        return true;
+    atomic_store_explicit(&c->handing, true, memory_order_seq_cst);
+    if (GM_LIKELY(atomic_load_explicit(&d->points, memory_order_seq_cst) == 0))
+        return true;
+    cuda_hands_off(c);
+    return false;
+}
+
+void cuda_hands_on(struct dev_client *c)
+{
+    while (!cuda_hands_try(c))
+        nap(SHORTLY_NS);
+}
+
+void cuda_hands_away(struct dev_client *c)
+{
+    c->was_handing |= atomic_load_explicit(&c->handing, memory_order_relaxed);
+    cuda_hands_off(c);
+}
+
+void cuda_hands_back(struct dev_client *c)
+{
+    if (c->was_handing)
+        cuda_hands_on(c);
+    c->was_handing = false;
+}
+
+/* --- safe points ---------------------------------------------------------------------------------------------------- */
+
+/* dev->lock held. Others have something to do there. */
+static bool others_are_busy(const struct dev *d, const struct dev_client *c, uint32_t gpus)
+{
+    gm_list_for_each (q, &d->active, struct dev_queue, active)
+        if (q->client != c && (gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q))
+            return true;
+    return false;
+}
+
+/* The same. *joins: there is one, and the contexts are idle. */
+static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now, bool *joins)
+{
+    const uint32_t points = atomic_load_explicit(&d->points, memory_order_relaxed);
+    *joins = points && (d->points_idle & gpus) == gpus;
+    if (*joins ? now - d->points_since > POINT_NS : points != 0)
+        return false;
+    const uint64_t since = now - d->points_over, pause = c ? d->points_took : (NOBODYS_PART - 1) * d->points_took;
+    const bool too_soon = since < GM_MIN(pause, PAUSE_MAX_NS);
+    if (!*joins && (!are_quiet(d, gpus, now) || (too_soon && others_are_busy(d, c, gpus))))
+        return false;
+    d->points_since = *joins ? d->points_since : now;
+    atomic_fetch_add_explicit(&d->points, 1, memory_order_seq_cst);
+    return true;
+}
+
+/* The same. */
+static void end(struct dev *d, uint64_t now)
+{
+    if (atomic_fetch_sub_explicit(&d->points, 1, memory_order_seq_cst) != 1)
+        return;
+    d->points_idle = 0;
+    d->points_over = now;
+    d->points_took = now - d->points_since;
+}
+
+/* The same, but not meanwhile: those that have begun to hand over end that, and what is in flight ends. False: it takes too long. */
+static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t until)
+{
+    struct cuda_gpu *here = cuda_entered();
+    bool idle;
+    while (!(idle = are_idle(d, gpus)) && gm_now_ns() < until && !cuda_is_leaving(d, c)) {
+        pthread_mutex_unlock(&d->lock);
+        nap(SHORTLY_NS);
+        pthread_mutex_lock(&d->lock);
+    }
+    if (here)
+        cuda_enter(here);
+    return idle;
+}
+
+bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
+{
+    const uint64_t now = gm_now_ns();
+    bool joins, admitted;
+    if (d->rest_ns == CUDA_NEVER)
+        return true;
+    pthread_mutex_lock(&d->lock);
+    admitted = begin(d, c, gpus, now, &joins);
+    if (admitted && !joins) {
+        admitted = drain(d, c, gpus, now + 2 * GM_MAX(d->rest_ns, NAP_NS));
+        if (admitted)
+            d->points_idle = gpus;
+        else
+            end(d, gm_now_ns());
+    }
+    pthread_mutex_unlock(&d->lock);
+    return admitted;
+}
+
+bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline)
+{
+    uint64_t pause = SHORTLY_NS;
+    while (!cuda_admit_try(d, c, gpus)) {
+        if (cuda_is_leaving(d, c) || gm_now_ns() >= deadline)
+            return false;
+        nap(pause);
+        pause = GM_MIN(2 * pause, NAP_MAX_NS);
+    }
+    return true;
+}
+
+void cuda_admit_end(struct dev *d)
+{
+    if (d->rest_ns == CUDA_NEVER)
+        return;
+    pthread_mutex_lock(&d->lock);
+    end(d, gm_now_ns());
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* --- own work ------------------------------------------------------------------------------------------------------- */
+
+static bool is_done(struct dev_client *c, uint32_t gpus)
+{
+    gm_list_for_each (q, &c->queues, struct dev_queue, link) {
+        if (!q->stream || !(gpus & CUDA_GPU_BIT(q->gpu)))
+            continue;
+        cuda_enter(q->gpu);
+        if (!cuda_stream_is_done(q, q->stream))
+            return false;
+    }
+    return true;
+}
+
+bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline)
+{
+    uint64_t pause = NAP_NS / 16;
+    while (!is_done(c, gpus)) {
+        if (cuda_is_leaving(c->dev, c) || gm_now_ns() >= deadline)
+            return false;
+        nap(pause);
+        pause = GM_MIN(2 * pause, NAP_MAX_NS);
+    }
+    return true;
+}
+
+bool cuda_admit_own(struct dev_client *c, uint32_t gpus)
+{
+    cuda_hands_away(c);
+    (void)!cuda_own_wait(c, gpus, gm_now_ns() + c->dev->held_ns);
+    bool admitted = cuda_admit_wait(c->dev, c, gpus, UINT64_MAX);
+    if (!admitted)
+        cuda_hands_back(c);
+    return admitted;
+}
+
+void cuda_admit_own_end(struct dev_client *c)
+{
+    cuda_admit_end(c->dev);
+    cuda_hands_back(c);
+}
+
+/* --- the end of a client -------------------------------------------------------------------------------------------- */
+
+void cuda_drains(struct dev_queue *q, bool drains)
 {
     struct dev *d = q->client->dev;
     pthread_mutex_lock(&d->lock);
@@ -116,83 +301,22 @@ static bool somebody_is_busy(struct dev *d)
     return busy;
 }
 
-bool cuda_quiet_freeze(struct dev *d)
+bool cuda_freeze(struct dev *d)
 {
-    const struct timespec nap = { .tv_nsec = (long)NAP_NS };
     const uint64_t until = gm_now_ns() + FREEZE_NS;
     atomic_fetch_add(&d->frozen, 1);
-    nanosleep(&nap, NULL); /* what their threads have just read they hand over */
+    nap(NAP_NS); /* what their threads have just read they hand over */
     while (somebody_is_busy(d)) {
         if (gm_now_ns() > until) {
             atomic_fetch_sub(&d->frozen, 1);
             return false;
         }
-        nanosleep(&nap, NULL);
+        nap(NAP_NS);
     }
     return true;
 }
 
-bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
-{
-    return atomic_load_explicit(&d->dead, memory_order_relaxed) ||
-           (c && c->leaving && atomic_load_explicit(c->leaving, memory_order_acquire));
-}
-
-bool cuda_quiet_wait_until(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t begun,
-                           uint64_t deadline)
-{
-    struct timespec nap = { .tv_nsec = (long)NAP_NS };
-    while (!cuda_is_quiet_for(d, gpus, begun)) {
-        if (cuda_is_leaving(d, c) || gm_now_ns() >= deadline)
-            return false;
-        nanosleep(&nap, NULL);
-        nap.tv_nsec = GM_MIN(2 * nap.tv_nsec, (long)NAP_MAX_NS);
-    }
-    return true;
-}
-
-bool cuda_quiet_wait(struct dev_client *c, uint32_t gpus)
-{
-    return cuda_quiet_wait_until(c->dev, c, gpus, gm_now_ns(), UINT64_MAX);
-}
-
-static bool is_done(struct dev_client *c, uint32_t gpus)
-{
-    gm_list_for_each (q, &c->queues, struct dev_queue, link) {
-        if (!q->stream || !(gpus & CUDA_GPU_BIT(q->gpu)))
-            continue;
-        cuda_enter(q->gpu);
-        if (!cuda_stream_is_done(q, q->stream))
-            return false;
-    }
-    return true;
-}
-
-bool cuda_quiet_wait_for_own(struct dev_client *c, uint32_t gpus, uint64_t deadline)
-{
-    struct timespec nap = { .tv_nsec = (long)NAP_NS / 16 };
-    while (!is_done(c, gpus)) {
-        if (cuda_is_leaving(c->dev, c) || gm_now_ns() >= deadline)
-            return false;
-        nanosleep(&nap, NULL);
-        nap.tv_nsec = GM_MIN(2 * nap.tv_nsec, (long)NAP_MAX_NS);
-    }
-    return true;
-}
-
-bool cuda_quiet_wait_own_too(struct dev_client *c, uint32_t gpus)
-{
-    (void)!cuda_quiet_wait_for_own(c, gpus, gm_now_ns() + c->dev->held_ns);
-    return cuda_quiet_wait(c, gpus);
-}
-
-bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)
-{
-    pthread_mutex_lock(&g->dev->lock);
-    bool calm = gm_now_ns() - g->stood >= ns;
-    pthread_mutex_unlock(&g->dev->lock);
-    return calm;
-}
+/* --- calls that may wait in the driver ------------------------------------------------------------------------------- */
 
 static void count(struct dev *d, uint32_t gpus, uint32_t more)
 {

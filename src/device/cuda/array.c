@@ -2,7 +2,7 @@
  * Arrays of a client: objects of the driver, in memory of the driver's own, which the server has charged the client with.
  * The client knows them by numbers from 1 on. A mipmapped array is one object; its levels are named with it.
  *
- * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel of another one (quiet.h), and no texture uses it; otherwise it can
+ * An array that the client destroys goes at once if nothing of the client runs, nor a long kernel of another one (admit.h), and no texture uses it; otherwise it can
  * no longer be named, stays charged, and goes with a later call. To wait is the client's part: a thread that waited here
  * for an endless kernel would keep the executor from letting go of it.
  *
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "device/cuda/op.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 #define ARRAYS_MAX 16384u
 
@@ -136,8 +136,9 @@ static void reap(struct dev_client *c)
     if (!c->arrays_dying || !is_idle(c))
         return;
     for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].dying && !c->arrays[i].users && cuda_is_quiet(c->dev, CUDA_GPU_BIT(c->arrays[i].gpu))) {
+        if (c->arrays[i].dying && !c->arrays[i].users && cuda_admit_try(c->dev, c, CUDA_GPU_BIT(c->arrays[i].gpu))) {
             destroy(c, &c->arrays[i]);
+            cuda_admit_end(c->dev);
             c->arrays_dying--;
         }
 }
@@ -147,9 +148,10 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
 {
     if (take_bytes(c, c->asked, bytes))
         return true;
-    if (!c->arrays_dying || !is_idle(c) || !cuda_quiet_wait(c, CUDA_GPU_BIT(c->asked)))
+    if (!c->arrays_dying || !is_idle(c) || !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
         return false;
-    reap(c);
+    reap(c); /* which joins */
+    cuda_admit_end(c->dev);
     cuda_enter(c->asked);
     return take_bytes(c, c->asked, bytes);
 }

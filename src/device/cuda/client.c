@@ -13,7 +13,7 @@
 #include "device/cuda/array.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -22,9 +22,6 @@
 #define STOP_AGAIN_NS (2 * GM_NS_PER_S)
 /* .. or at last anyway; less than the server's patience. */
 #define STOP_MAX_NS (120 * GM_NS_PER_S)
-
-/* How often it is looked whether a client that waits for its share has gone elsewhere. */
-#define SHARE_AGAIN_NS (100 * GM_NS_PER_MS)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -119,6 +116,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
     c->priority = config->priority;
+    c->came = gm_now_ns();
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
     gm_list_init(&c->link);
     gm_list_init(&c->ranges);
@@ -158,14 +156,14 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
 }
 
 /* A client in a second context gets its share when it comes back. CUDA_ERROR_NOT_READY: as cuda_place_try(). */
-static CUresult try_share(struct dev_client *c, uint32_t device, uint64_t begun)
+static CUresult try_share(struct dev_client *c, uint32_t device)
 {
     CUresult r = CUDA_SUCCESS;
     pthread_mutex_lock(&c->moves_lock);
     struct cuda_gpu *g = cuda_home(c, device);
     if (c->seats[device].streams_at && !g->is_second) {
         cuda_enter(g);
-        r = cuda_place_try(c, g, c->multiprocessors[device], c->priority, begun);
+        r = cuda_place_try(c, g, c->multiprocessors[device], c->priority);
     }
     pthread_mutex_unlock(&c->moves_lock);
     return r;
@@ -174,11 +172,10 @@ static CUresult try_share(struct dev_client *c, uint32_t device, uint64_t begun)
 /* It may have to wait, and the client may have to go elsewhere meanwhile. */
 static CUresult set_share(struct dev_client *c, uint32_t device)
 {
-    struct dev *d = c->dev;
-    const uint64_t begun = gm_now_ns();
+    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     CUresult r;
-    while ((r = try_share(c, device, begun)) == CUDA_ERROR_NOT_READY && !cuda_is_leaving(d, c))
-        (void)cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(&d->gpus[device]), begun, gm_now_ns() + SHARE_AGAIN_NS);
+    while ((r = try_share(c, device)) == CUDA_ERROR_NOT_READY && !cuda_is_leaving(c->dev, c))
+        nanosleep(&nap, NULL);
     return r;
 }
 
@@ -384,10 +381,15 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
     return (int)r;
 }
 
-/* What is left of a client that is going goes when nobody is held up by that. */
-static void wait_to_end(struct dev_client *c)
+/* What is left of a client that is going goes when nobody is held up by that; cuda_admit_end() follows. False: all are going. */
+static bool wait_to_end(struct dev_client *c)
 {
-    (void)cuda_quiet_wait_until(c->dev, NULL, UINT32_MAX, gm_now_ns(), UINT64_MAX);
+    return cuda_admit_wait(c->dev, NULL, UINT32_MAX, UINT64_MAX);
+}
+static void ended(struct dev_client *c, bool waited)
+{
+    if (waited)
+        cuda_admit_end(c->dev);
 }
 
 /* It is mapped in all contexts. */
@@ -421,6 +423,16 @@ static void range_unmap(struct dev_client *c, struct cuda_range *r)
     range_remove(r);
 }
 
+/* Nobody waits for that. False: it is about to be stopped. */
+static bool wait_to_unpin(struct dev_client *c)
+{
+    const uint64_t slice = 10 * GM_NS_PER_MS;
+    while (!cuda_admit_wait(c->dev, NULL, UINT32_MAX, gm_now_ns() + slice))
+        if (cuda_is_leaving(c->dev, c))
+            return false;
+    return true;
+}
+
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
     bool host = in_half(c, c->base + c->half, address, size);
@@ -430,8 +442,10 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
         return;
     if (!host)
         range_unmap(c, r);
-    else if (cuda_quiet_wait(c, UINT32_MAX)) /* else it goes with the client */
+    else if (wait_to_unpin(c)) { /* else it goes with the client */
         pinned_unmap(c, r);
+        cuda_admit_end(c->dev);
+    }
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
@@ -447,7 +461,7 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
     cuda_enter(q->gpu);
     while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
         if ((now = gm_now_ns()) > next) {
-            if (cuda_quiet_freeze(d) || now > stopped + STOP_MAX_NS) {
+            if (cuda_freeze(d) || now > stopped + STOP_MAX_NS) {
                 gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
                 cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
             }
@@ -457,18 +471,19 @@ static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
     }
     if (r != CUDA_SUCCESS && cuda_is_fatal(r))
         cuda_die(d, r);
-    cuda_quiet_drains(q, false);
+    cuda_drains(q, false);
 }
 
 void cuda_client_stop(struct dev_client *c)
 {
     const uint64_t now = gm_now_ns();
     atomic_store_explicit(&c->gone, true, memory_order_relaxed);
+    cuda_hands_off(c); /* its thread has ended */
     cuda_enter(&c->dev->gpus[0]);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_queue_drop(q);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        cuda_quiet_drains(q, q->stream != NULL);
+        cuda_drains(q, q->stream != NULL);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         drain(c, q, now);
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
@@ -490,27 +505,31 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_places_collect(c, true);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
-    wait_to_end(c);
+    bool waited = wait_to_end(c);
     cuda_arrays_finish(c);
+    ended(c, waited);
     cuda_link_finish(c);
     gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
         range_unmap(c, r);
     gm_list_for_each_safe (r, &c->pinned, struct cuda_range, link) {
-        wait_to_end(c);
+        waited = wait_to_end(c);
         pinned_unmap(c, r);
+        ended(c, waited);
     }
-    wait_to_end(c);
+    waited = wait_to_end(c);
     if (c->registered)
         unpin(c, c->session->streams);
+    ended(c, waited);
     if (c->reserved)
         (void)api->cuMemAddressFree(c->base, c->half);
     if (c->host_reserved)
         munmap(pointer(c->base + c->half), c->half);
     cuda_owners_finish(c);
     cuda_output_leave(c);
-    wait_to_end(c);
+    waited = wait_to_end(c);
     cuda_room_shrink(c->dev);
     cuda_words_finish(c);
+    ended(c, waited);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->moves_lock);
     pthread_mutex_destroy(&c->pinned_lock);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/output.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -284,7 +284,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
     d->events = *events;
-    d->patience_ns = CUDA_QUIET_PATIENCE_NS;
+    d->rest_ns = CUDA_REST_NS;
+    d->unknown_ns = CUDA_UNKNOWN_NS;
     d->held_ns = CUDA_HELD_NS;
     d->calm_ns = CUDA_CALM_NS;
     gm_list_init(&d->active);

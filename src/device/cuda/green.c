@@ -15,11 +15,12 @@
  * submitted before; the old place goes when the driver has finished all that was in it.
  */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/inflight.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -146,8 +147,7 @@ static CUresult join_groups(struct cuda_place *p)
     return cuda_place_make_green(p, chosen, count);
 }
 
-CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority,
-                        uint64_t begun)
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
 {
     struct cuda_seat *seat = &c->seats[g->index];
     const struct cuda_place *now = atomic_load_explicit(&seat->place, memory_order_relaxed);
@@ -156,11 +156,13 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
         multiprocessors = 0;
     if (now && now->gpu == g && now->multiprocessors == multiprocessors && now->low == (priority > 0))
         return CUDA_SUCCESS;
-    if (multiprocessors && !cuda_is_quiet_for(c->dev, CUDA_GPU_BIT(g), begun))
-        return CUDA_ERROR_NOT_READY;
     struct cuda_place *p = calloc(1, sizeof(*p));
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    if (multiprocessors && !cuda_admit_try(c->dev, c, CUDA_GPU_BIT(g))) {
+        free(p);
+        return CUDA_ERROR_NOT_READY;
+    }
     p->gpu = g;
     p->low = priority > 0;
     p->multiprocessors = multiprocessors;
@@ -168,6 +170,7 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
         uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
         take_groups(p, GM_MAX(wanted, 1u));
         r = join_groups(p);
+        cuda_admit_end(c->dev);
     }
     if (r != CUDA_SUCCESS) {
         give_groups(p);
@@ -185,11 +188,11 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
 
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority)
 {
-    const uint64_t begun = gm_now_ns();
+    const struct timespec nap = { .tv_nsec = (long)GM_NS_PER_MS };
     CUresult r;
-    do
-        r = cuda_place_try(c, g, multiprocessors, priority, begun);
-    while (r == CUDA_ERROR_NOT_READY && cuda_quiet_wait_until(c->dev, c, CUDA_GPU_BIT(g), begun, UINT64_MAX));
+    while ((r = cuda_place_try(c, g, multiprocessors, priority)) == CUDA_ERROR_NOT_READY &&
+           !cuda_is_leaving(c->dev, c))
+        nanosleep(&nap, NULL);
     return r;
 }
 
@@ -257,7 +260,7 @@ static void set_stream(struct dev_queue *q, CUstream s)
     pthread_mutex_lock(&q->client->dev->lock);
     q->stream = s;
     if (!s)
-        q->hidden = 0;
+        atomic_store_explicit(&q->touched, false, memory_order_relaxed);
     pthread_mutex_unlock(&q->client->dev->lock);
 }
 
@@ -272,6 +275,7 @@ static void create_stream(struct dev_queue *q)
             return;
         p = cuda_place_now(q); /* the client may have gone elsewhere */
         r = make_stream(q, p, true, &s);
+        cuda_second_settled(c);
     }
     if (!cuda_check(c, r, "the device refused to make a stream"))
         return;

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "device/cuda/chain.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 #define PROOF_EVERY 64u
 #define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* whoever was at the limit goes on below this */
@@ -84,16 +84,14 @@ bool cuda_proof_is_prompt(const struct dev_queue *q)
     struct dev_client *c = q->client;
     if (GM_LIKELY(c->words_wanted))
         return true;
-    c->words_due = (q->calls - q->asked) * c->owing_count >= PROOF_EVERY / 2 ||
-                   atomic_load_explicit(&q->doubted, memory_order_relaxed);
+    c->words_due = (q->calls - q->asked) * c->owing_count >= PROOF_EVERY / 2;
     return !c->words_due;
 }
 
 CUdeviceptr cuda_proof(struct dev_queue *q)
 {
     const struct dev_client *c = q->client;
-    bool doubted = atomic_load_explicit(&q->doubted, memory_order_relaxed);
-    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY && !doubted && !c->words_due &&
+    if (GM_LIKELY((q->calls - q->asked) * c->owing_count < PROOF_EVERY && !c->words_due &&
                   !atomic_load_explicit(&c->full, memory_order_relaxed)))
         return 0;
     CUdeviceptr at = proof_at(q);
@@ -101,17 +99,7 @@ CUdeviceptr cuda_proof(struct dev_queue *q)
         return 0;
     settle(q, proof_of(q));
     q->asked = q->calls;
-    if (doubted) {
-        atomic_store_explicit(&q->doubted, false, memory_order_relaxed);
-        atomic_store_explicit(&q->told, q->calls, memory_order_release);
-    }
     return at;
-}
-
-bool cuda_calls_are_proven(const struct dev_queue *q)
-{
-    uint64_t told = atomic_load_explicit(&q->told, memory_order_acquire); /* then there are words */
-    return told && proof_of(q) >= told;
 }
 
 /* For what came behind the last proof. */

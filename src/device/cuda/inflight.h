@@ -37,6 +37,7 @@ static inline void cuda_count(struct dev_queue *q, uint32_t calls)
     struct dev_client *c = q->client;
     q->calls += calls;
     c->calls += calls;
+    atomic_store_explicit(&q->touched, true, memory_order_release);
     if (GM_UNLIKELY(gm_list_empty(&q->owing))) {
         gm_list_append(&c->owing, &q->owing);
         c->owing_count++;
@@ -59,9 +60,6 @@ CUdeviceptr cuda_proof(struct dev_queue *q);
 /* The next mark makes nothing that is not there yet. If it soon might, it now will: whoever is not in a hurry is asked to
  * do what comes next. */
 bool cuda_proof_is_prompt(const struct dev_queue *q);
-
-/* The queue was doubted (quiet.h), and the mark that told is passed. Any thread that holds dev->lock. */
-bool cuda_calls_are_proven(const struct dev_queue *q);
 
 /* A new queue; and one that goes, with nothing of it left to happen. */
 void cuda_calls_begin(struct dev_queue *q);

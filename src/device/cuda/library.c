@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "device/cuda/image.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -30,11 +30,11 @@ static void library_destroy(struct dev *d, struct cuda_library *l)
     free(l);
 }
 
-/* The first that nobody is held up by, if it goes now. libraries_lock is held. */
+/* The first that nobody is held up by, if it goes now, with a safe point for that. libraries_lock is held. */
 static struct cuda_library *next_unused(struct dev *d)
 {
     gm_list_for_each (l, &d->unused, struct cuda_library, link)
-        if (cuda_is_quiet_for(d, l->gpus, l->unused_since))
+        if (cuda_admit_try(d, NULL, l->gpus))
             return l;
     return NULL;
 }
@@ -53,16 +53,18 @@ static void *unload(void *arg)
         if (l)
             gm_list_remove(&l->link);
         pthread_mutex_unlock(&d->libraries_lock);
-        if (l)
+        if (l) {
             library_destroy(d, l);
-        else
+            cuda_admit_end(d);
+        } else {
             nanosleep(&nap, NULL);
+        }
         pthread_mutex_lock(&d->libraries_lock);
     }
     return NULL;
 }
 
-/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (quiet.h). libraries_lock is held. */
+/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
     pthread_t thread;
@@ -102,7 +104,9 @@ static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *
     if (!g)
         return CUDA_ERROR_NOT_READY;
     l->gpus |= CUDA_GPU_BIT(g);
-    return get_module(g, l->handle);
+    r = get_module(g, l->handle);
+    cuda_admit_end(d);
+    return r;
 }
 
 static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
@@ -332,21 +336,35 @@ CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct c
     return find_loaded(l, g, k, &f) && cuda_room_for_kernel(c, g, l, f) ? f : NULL;
 }
 
+/* The driver has something of the library in that context: what else it has comes without waiting. */
+static bool is_there(struct cuda_library *l, const struct cuda_gpu *g)
+{
+    pthread_mutex_lock(&g->dev->libraries_lock);
+    bool there = l->gpus & CUDA_GPU_BIT(g);
+    pthread_mutex_unlock(&g->dev->libraries_lock);
+    return there;
+}
+
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out)
 {
-    if (find_loaded(l, cuda_home(c, device), k, out))
-        return CUDA_SUCCESS;
-    struct cuda_gpu *g = cuda_second_settle(c, device);
-    if (!g)
-        return CUDA_ERROR_NOT_READY;
+    struct cuda_gpu *g = cuda_home(c, device);
     if (find_loaded(l, g, k, out))
         return CUDA_SUCCESS;
-    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
-    CUresult r = g->dev->api.cuKernelGetFunction(out, k);
-    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
-    if (r == CUDA_SUCCESS)
-        keep_loaded(l, g, k, *out);
+    bool waits = !is_there(l, g);
+    if (waits && !(g = cuda_second_settle(c, device)))
+        return CUDA_ERROR_NOT_READY;
+    cuda_enter(g);
+    CUresult r = CUDA_SUCCESS;
+    if (!find_loaded(l, g, k, out)) {
+        cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
+        r = g->dev->api.cuKernelGetFunction(out, k);
+        cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+        if (r == CUDA_SUCCESS)
+            keep_loaded(l, g, k, *out);
+    }
+    if (waits)
+        cuda_second_settled(c);
     return r;
 }
 
@@ -366,8 +384,10 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     CUresult r = cuda_library_function(c, device, l, k, out);
     if (r != CUDA_SUCCESS || cuda_room_for_kernel(c, cuda_home(c, device), l, *out))
         return r;
-    if (!cuda_second_settle(c, device))
+    struct cuda_gpu *g = cuda_second_settle(c, device);
+    if (!g)
         return CUDA_ERROR_NOT_READY;
+    cuda_second_settled(c);
     r = cuda_library_function(c, device, l, k, out);
     if (r == CUDA_SUCCESS)
         cuda_room_kernel(c, cuda_home(c, device), l, *out);
@@ -379,14 +399,16 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
 {
     CUfunction none;
     struct cuda_gpu *g = cuda_home(c, device);
-    bool loaded = find_loaded(l, g, NULL, &none);
-    if (!loaded && !(g = cuda_second_settle(c, device)))
+    bool loaded = find_loaded(l, g, NULL, &none), waits = !is_there(l, g);
+    if (waits && !(g = cuda_second_settle(c, device)))
         return CUDA_ERROR_NOT_READY;
     cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
     CUresult r = g->dev->api.cuLibraryGetGlobal(address, size, l->handle, name);
     cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
     if (r == CUDA_SUCCESS && !loaded)
         keep_loaded(l, g, NULL, NULL);
+    if (waits)
+        cuda_second_settled(c);
     return r;
 }
 

@@ -54,7 +54,7 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
 }
 
 /* A kernel as a function of the context in which the client is on that GPU, which may be another one afterwards (second.h), and is entered. The
- * first one to ask waits (quiet.h) and has it loaded. The client's thread. */
+ * first one to ask waits (admit.h) and has it loaded. The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out);
 /* The same for f->handle; it becomes f->loaded if it is that and can be launched. */

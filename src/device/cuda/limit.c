@@ -7,7 +7,7 @@
  * bounds. And how much of that memory is left.
  */
 #include "base/log.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -117,7 +117,11 @@ static CUresult raise_stack(struct dev_client *c, uint64_t value)
     if (value <= atomic_load_explicit(&c->asked->stack, memory_order_relaxed))
         return CUDA_SUCCESS;
     struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
-    return g ? raise_to(g, value) : CUDA_ERROR_NOT_READY;
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
+    CUresult r = raise_to(g, value);
+    cuda_second_settled(c);
+    return r;
 }
 
 static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
@@ -127,7 +131,10 @@ static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
     if (r != CUDA_SUCCESS || value <= now)
         return r;
     struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
-    r = g ? set(g, limit, value) : CUDA_ERROR_NOT_READY;
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
+    r = set(g, limit, value);
+    cuda_second_settled(c);
     /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
     return late ? CUDA_SUCCESS : r;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */
@@ -168,24 +168,27 @@ void cuda_part_forget(struct dev_queue *q)
     q->part_of = 0;
 }
 
-/* To make a part may have to (quiet.h). Others are to see meanwhile what the client has running. False: it is about to be stopped, and none is made. */
-static bool wait_to_make(struct dev_client *c, const struct cuda_place *whole, uint32_t number)
+static bool is_made(struct dev_client *c, const struct cuda_place *whole, uint32_t number)
 {
     unsigned count;
     pthread_mutex_lock(&c->places_lock);
     bool made = !number || find(c, whole, number, &count);
     pthread_mutex_unlock(&c->places_lock);
-    if (made)
-        return true;
+    return made;
+}
+
+/* To make a part waits (admit.h). Others are to see meanwhile what the client has running. False: it is about to be stopped, and none is made. */
+static bool wait_to_make(struct dev_client *c, const struct cuda_place *whole)
+{
     cuda_hand_over(c);
-    return cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(whole->gpu));
+    return cuda_admit_own(c, CUDA_GPU_BIT(whole->gpu));
 }
 
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
 {
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
-        const bool may = wait_to_make(c, whole, q->wanted);
+        const bool made = is_made(c, whole, q->wanted), may = made || wait_to_make(c, whole);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
@@ -195,6 +198,8 @@ struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole
         q->part_of = whole->number;
         q->part_wanted = q->wanted;
         pthread_mutex_unlock(&c->places_lock);
+        if (may && !made)
+            cuda_admit_own_end(c);
     }
     return q->part ? q->part : whole;
 }
@@ -208,13 +213,16 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     struct cuda_place *whole = atomic_load_explicit(&c->seats[c->asked->index].place, memory_order_acquire);
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
-    if (!wait_to_make(c, whole, how.of))
+    const bool made = is_made(c, whole, how.of);
+    if (!made && !wait_to_make(c, whole))
         return (int)CUDA_ERROR_NOT_READY;
     cuda_enter(c->asked);
     pthread_mutex_lock(&c->places_lock);
     const struct cuda_place *p = obtain(c, whole, how.of);
     CUresult r = p ? split(p, &how, &s) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     pthread_mutex_unlock(&c->places_lock);
+    if (!made)
+        cuda_admit_own_end(c);
     if (r == CUDA_SUCCESS)
         wire_put_call_split_is(reply,
                                &(struct wire_call_split_is) { .groups = s.count,

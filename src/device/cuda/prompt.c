@@ -5,6 +5,7 @@
  * What is looked at may change before the operation is handed over; then it waits where it always does, and those others with it
  * for as long.
  */
+#include "device/cuda/admit.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 
@@ -68,7 +69,7 @@ static bool queue_is_prompt(const struct dev_queue *q)
            atomic_load_explicit(&q->gpu->waits, memory_order_relaxed) == 0 && cuda_proof_is_prompt(q);
 }
 
-bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m)
+static bool is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m)
 {
     const void *record = r;
     if (!client_is_prompt(q->client) || !queue_is_prompt(q))
@@ -83,4 +84,10 @@ bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const stru
     default:
         return q->client->dev->count == 1 && rest_is_prompt(q->client, r);
     }
+}
+
+/* Its hands are on until the flush that follows. */
+bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m)
+{
+    return is_prompt(q, r, m) && cuda_hands_try(q->client);
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cuda/admit.h"
 #include "device/cuda/chain.h"
 #include "device/cuda/complaint.h"
 #include "device/cuda/inflight.h"
@@ -196,6 +197,7 @@ static bool stands(const struct dev_queue *q, const struct cuda_op *op)
 
 static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size_t size)
 {
+    cuda_hands_on(q->client); /* until the flush that follows */
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && cuda_has_room(q->client) && !stands(q, op)) {
@@ -258,20 +260,28 @@ void cuda_gate_moved(struct dev_queue *q)
 {
     if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
         return;
+    cuda_hands_on(q->client);
     cuda_enter(q->gpu);
     cuda_queue_submitted(q, q->gate);
     q->gate = 0;
     advance_all(q->client);
+    cuda_hands_off(q->client);
 }
 
 uint32_t cuda_backlog(struct dev_client *c)
 {
-    if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed)))
-        advance_all(c); /* before more of the ring is read */
-    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0)
+    if (GM_UNLIKELY(atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) != 0))
+        return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+    if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0) {
+        cuda_hands_off(c);
         cuda_second_return(c);
-    bool room = cuda_has_room(c) && atomic_load_explicit(&c->dev->frozen, memory_order_relaxed) == 0;
-    return GM_LIKELY(room) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
+    }
+    if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
+        cuda_hands_on(c);
+        advance_all(c); /* before more of the ring is read */
+        cuda_hands_off(c);
+    }
+    return GM_LIKELY(cuda_has_room(c)) ? cuda_unfinished(c) : GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
 }
 
 void cuda_hand_over(struct dev_client *c)
@@ -283,12 +293,14 @@ void cuda_hand_over(struct dev_client *c)
 
 void cuda_flush(struct dev_client *c)
 {
+    cuda_hands_on(c);
     if (GM_UNLIKELY(!gm_list_empty(&c->holding))) /* for a turn to print, perhaps */
         advance_all(c);
     cuda_hand_over(c);
     if (GM_UNLIKELY(c->moving))
         gm_list_for_each (q, &c->queues, struct dev_queue, link)
             cuda_stream_settle(q);
+    cuda_hands_off(c);
 }
 
 void cuda_queue_drop(struct dev_queue *q)

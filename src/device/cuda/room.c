@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("room");
 
@@ -128,9 +128,11 @@ CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct 
     if (r != CUDA_ERROR_NOT_READY)
         return r;
     cuda_hand_over(c);
-    if (!cuda_quiet_wait_own_too(c, CUDA_GPU_BIT(g)))
+    if (!cuda_admit_own(c, CUDA_GPU_BIT(g)))
         return r;
-    return cuda_room_stream(c, g, p, priority, true, out);
+    r = cuda_room_stream(c, g, p, priority, true, out);
+    cuda_admit_own_end(c);
+    return r;
 }
 
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
@@ -147,7 +149,7 @@ static bool fits(const struct cuda_room *r, uint32_t nodes)
 
 bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
 {
-    return cuda_quiet_wait_for_own(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
+    return cuda_own_wait(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
            cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
 }
 

@@ -2,8 +2,8 @@
  * What a context of the driver has room for. Each stream takes one of the places that the driver has made, and each graph that can be
  * launched takes one, too, and memory for its nodes; a kernel that needs more local memory than any before it takes more of
  * that, for all threads that the GPU can hold; the first one that calls device malloc takes the heap. The call that needs more than there is
- * waits until nothing runs in the context, and everybody with it: docs/adr/0015-room.md. So whoever needs more waits before, without a
- * lock (quiet.h), or goes elsewhere (second.h).
+ * waits until nothing runs in the context, and everybody with it: docs/adr/0013-calls-that-wait.md. So whoever needs more waits before, without a
+ * lock (admit.h), or goes elsewhere (second.h).
  *
  * What is destroyed leaves its place behind: as many streams and graphs as there have been can be had again, whatever runs. So some are made in
  * advance. Green contexts have places of their own.

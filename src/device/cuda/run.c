@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/op.h"
 #include "device/cuda/room.h"
 #include "device/cuda/run.h"
@@ -166,6 +167,7 @@ static bool take_room(struct dev_queue *q, const struct dev_run *run, struct cud
 enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *run)
 {
     struct dev_client *c = q->client;
+    cuda_hands_on(c);
     cuda_enter(q->gpu);
     if (!cuda_queue_is_open(q))
         return DEV_RUN_PLAIN;

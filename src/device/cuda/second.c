@@ -4,12 +4,14 @@
 #include "device/cuda/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("second");
 
 /* Whoever could not go when it was time to tries again soon. */
 #define RETRY_PART 8u
+/* A program waits for this part of the time that it has been there. */
+#define HELD_PART 16u
 
 /* --- what keeps a client where it is ------------------------------------------------------------------------------------------------ */
 
@@ -60,10 +62,10 @@ static bool may_go(struct dev_client *c, uint32_t device)
 
 /* --- going ------------------------------------------------------------------------------------------------------------------------ */
 
-/* moves_lock is held. False: not now, for one who has wanted to since `begun`. */
-static bool go(struct dev_client *c, struct cuda_gpu *to, uint64_t begun)
+/* moves_lock is held. False: not now. */
+static bool go(struct dev_client *c, struct cuda_gpu *to)
 {
-    if (cuda_place_try(c, to, c->multiprocessors[to->index], c->priority, begun) != CUDA_SUCCESS)
+    if (cuda_place_try(c, to, c->multiprocessors[to->index], c->priority) != CUDA_SUCCESS)
         return false;
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         if (q->gpu->index == to->index)
@@ -87,31 +89,28 @@ static void go_away(struct dev_client *c, struct cuda_gpu *from)
     if (from->is_second || pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
     struct cuda_gpu *second = may_go(c, from->index) ? cuda_second_open(from) : NULL;
-    if (second && go(c, second, gm_now_ns()))
+    if (second && go(c, second))
         note_away(c, second);
     pthread_mutex_unlock(&c->moves_lock);
 }
 
-/* What it has to have there (its share, stacks as large as here) waits until nothing runs, with everybody: so it is not enough that
- * nothing has taken long until now. moves_lock is held. */
+/* What it has to have there (its share, stacks as large as here) is made at a safe point. moves_lock is held. */
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
     const struct cuda_gpu *second = &d->seconds[first->index];
-    if (!cuda_is_calm(first, d->calm_ns)) {
-        c->returns = 0;
+    bool grows = cuda_limits_are_behind(first, second);
+    if (!cuda_is_calm(first, d->calm_ns) || !may_go(c, first->index) ||
+        (grows && !cuda_admit_try(d, c, CUDA_GPU_BIT(first))))
         return false;
+    bool back = go(c, first);
+    if (back && grows) {
+        cuda_enter(first);
+        cuda_limits_follow(first, second);
     }
-    if (!c->returns)
-        c->returns = gm_now_ns();
-    if (cuda_limits_are_behind(first, second) && !cuda_is_quiet_for(d, CUDA_GPU_BIT(first), c->returns))
-        return false;
-    if (!may_go(c, first->index) || !go(c, first, c->returns))
-        return false;
-    c->returns = 0;
-    cuda_enter(first);
-    cuda_limits_follow(first, second);
-    return true;
+    if (grows)
+        cuda_admit_end(d);
+    return back;
 }
 
 void cuda_second_return(struct dev_client *c)
@@ -133,10 +132,10 @@ void cuda_second_return(struct dev_client *c)
 
 /* --- waiting -------------------------------------------------------------------------------------------------------------------- */
 
-/* Until when to wait. What has been there for long already is not waited for. */
-static uint64_t patience(struct dev *d, const struct cuda_gpu *g, uint64_t begun)
+/* Until when to wait: a program that begins does not, one that has been there for long rather does than that it leaves. */
+static uint64_t patience(const struct dev_client *c, uint64_t begun)
 {
-    return cuda_is_held(d, CUDA_GPU_BIT(g), d->held_ns) ? begun : begun + d->held_ns;
+    return begun + GM_MIN(c->dev->held_ns, CUDA_HELD_MIN_NS + (begun - c->came) / HELD_PART);
 }
 
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
@@ -144,13 +143,16 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     struct dev *d = c->dev;
     const uint64_t begun = gm_now_ns();
     struct cuda_gpu *g = cuda_home(c, device);
-    uint64_t until = patience(d, g, begun);
+    uint64_t until = patience(c, begun);
     cuda_hand_over(c); /* it cannot go before */
-    while (!cuda_quiet_wait_for_own(c, CUDA_GPU_BIT(g), until) ||
-           !cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
-        if (cuda_is_leaving(d, c))
+    cuda_hands_away(c);
+    while (!cuda_own_wait(c, CUDA_GPU_BIT(g), until) || !cuda_admit_wait(d, c, CUDA_GPU_BIT(g), until)) {
+        if (cuda_is_leaving(d, c)) {
+            cuda_hands_back(c);
             return NULL;
-        go_away(c, g);
+        }
+        if (!cuda_is_quiet(d, CUDA_GPU_BIT(g)) || gm_now_ns() - begun > d->held_ns)
+            go_away(c, g);
         g = cuda_home(c, device);
         until = gm_now_ns() + d->held_ns / RETRY_PART;
     }
@@ -160,15 +162,22 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     return g;
 }
 
+void cuda_second_settled(struct dev_client *c)
+{
+    cuda_admit_own_end(c);
+}
+
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
 {
     struct dev *d = c->dev;
     const uint32_t multiprocessors = c->multiprocessors[g->index];
-    const uint64_t now = gm_now_ns();
     struct cuda_gpu *second = NULL;
-    if (cuda_place_is_part(g, multiprocessors) &&
-        !cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), now, patience(d, g, now)) && !cuda_is_leaving(d, c))
-        second = cuda_second_open(g);
+    if (cuda_place_is_part(g, multiprocessors)) {
+        if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), patience(c, gm_now_ns())))
+            cuda_admit_end(d); /* it is about to be taken again */
+        else if (!cuda_is_leaving(d, c))
+            second = cuda_second_open(g);
+    }
     CUresult r = cuda_place_set(c, second ? second : g, multiprocessors, c->priority);
     if (r == CUDA_SUCCESS && second)
         note_away(c, second);
@@ -178,15 +187,14 @@ CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
 {
     struct dev *d = c->dev;
-    const uint64_t begun = gm_now_ns();
     struct cuda_gpu *g = cuda_home(c, device);
-    uint64_t until = patience(d, g, begun);
-    while (!cuda_quiet_wait_until(d, c, CUDA_GPU_BIT(g), begun, until)) {
+    uint64_t until = patience(c, gm_now_ns());
+    while (!cuda_admit_wait(d, c, CUDA_GPU_BIT(g), until)) {
         if (cuda_is_leaving(d, c))
             return NULL;
         until = gm_now_ns() + d->held_ns / RETRY_PART;
         struct cuda_gpu *other = g->is_second ? &d->gpus[device] : cuda_second_open(g);
-        if (other && !cuda_is_held(d, CUDA_GPU_BIT(other), d->held_ns))
+        if (other)
             g = other;
     }
     cuda_enter(g);

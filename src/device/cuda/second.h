@@ -1,15 +1,15 @@
 /*
  * A second context of a GPU, for clients that somebody's long kernel keeps from loading theirs.
  *
- * A load waits until nothing runs in its context (quiet.h), and the primary context is everybody's: beside a kernel that does not end nobody could
- * begin. So a client whose load has waited for CUDA_HELD_NS goes to a second context, made for the first one that needs it. There the hardware gives both
+ * A load waits until nothing runs in its context (admit.h), and the primary context is everybody's: beside a kernel that does not end nobody could
+ * begin. So a client whose load has waited for some time goes to a second context, made for the first one that needs it. There the hardware gives both
  * contexts the GPU in turn, as it does with two processes: slower than beside each other, but nobody waits for somebody else's kernel. When
  * no operation in the primary context has taken long for a while, its clients come back; those that have to have something made there, when it is quiet.
  *
  * Memory, its addresses, libraries and completion words are the process's, and the same in both contexts. What belongs to a context is left behind: streams
  * are made anew, kernels are found again. So a client goes when nothing of it runs or waits to run, and stays where it is while it has
  * something there that cannot be made again: green contexts of its own (they are the primary context's), arrays and textures, variables
- * in the driver's memory, attributes of kernels. Its share of the multiprocessors, a green context as well, does not hold there. docs/adr/0014-second-context.md has what was measured.
+ * in the driver's memory, attributes of kernels. Its share of the multiprocessors, a green context as well, does not hold there. docs/adr/0013-calls-that-wait.md has what was measured.
  *
  * The client's thread, where nothing else is said.
  */
@@ -21,20 +21,23 @@
 
 struct cuda_op_launch;
 
-/* As long as whoever waits for operations of half a second each may have to (quiet.h). */
-#define CUDA_HELD_NS (2 * GM_NS_PER_S)
+/* A program that begins waits no longer for a load .. */
+#define CUDA_HELD_MIN_NS (10 * GM_NS_PER_MS)
+/* .. than this, and none longer than this. */
+#define CUDA_HELD_NS (250 * GM_NS_PER_MS)
 /* So long after the last operation that took long clients come back; one that had to go again stays away twice as long .. */
 #define CUDA_CALM_NS (10 * GM_NS_PER_S)
 /* .. up to this. */
 #define CUDA_AWAY_MAX_NS (600 * GM_NS_PER_S)
 
-/* The context in which the client can load something now without holding up others, entered; it may have gone there. NULL: it is
- * about to be stopped. */
+/* The context in which the client can load something now without holding up others, entered; it may have gone there. There is a safe point
+ * (admit.h) until cuda_second_settled(). NULL: it is about to be stopped. */
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device);
+void cuda_second_settled(struct dev_client *c);
 /* A GPU that the client begins to use, which is entered: its place there, in the second context where the share that it is to have would have
  * to wait. An order's thread. */
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g);
-/* As cuda_second_settle() for what is the same in both contexts, without going anywhere: any thread. */
+/* As cuda_second_settle() for what is the same in both contexts, without going anywhere: any thread. cuda_admit_end() follows. */
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device);
 /* Nothing of the client is in flight: it comes back, where it can. */
 void cuda_second_return(struct dev_client *c);

@@ -96,7 +96,7 @@ struct cuda_gpu {
     uint32_t priorities_normal; /* of the others: what is left */
     CUstream print_stream;      /* output.h: always empty */
     struct cuda_room room;
-    _Atomic uint32_t waits;      /* calls that may wait for what runs (quiet.h); changes under dev->lock */
+    _Atomic uint32_t waits;      /* calls that may wait for what runs (admit.h); changes under dev->lock */
     uint64_t stood;              /* dev->lock: when an operation was last seen that took long */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
     _Atomic size_t stack;        /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
@@ -111,7 +111,12 @@ struct dev {
     uint32_t count;
     struct dev_events events;
     _Atomic bool dead;
-    _Atomic uint32_t frozen; /* clients hand over nothing (quiet.h): for so many that want it */
+    _Atomic uint32_t frozen; /* clients hand over nothing (admit.h): for so many that want it .. */
+    _Atomic uint32_t points; /* .. and these for a call each; dev->lock to change, as are the following */
+    uint32_t points_idle;    /* contexts that are idle, while there are some */
+    uint64_t points_since;   /* when the first of them began .. */
+    uint64_t points_over;    /* .. and when the last one ended .. */
+    uint64_t points_took;    /* .. after so long */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -130,8 +135,6 @@ struct dev {
     struct dev_queue *showing; /* the one that the output thread works on */
     pthread_cond_t print_work, print_shown;
 
-    uint64_t hidden_looked; /* lock: when; quiet.h */
-
     pthread_mutex_t libraries_lock;
     struct gm_list libraries; /* those that clients share .. */
     struct gm_list loading;   /* .. and will share */
@@ -141,8 +144,8 @@ struct dev {
     bool unloads; /* .. by a thread, which there is */
 
     pthread_mutex_t open_lock; /* while a GPU is being opened */
-    uint64_t patience_ns; /* quiet.h; constant, as are the following: with those whose operations were short .. */
-    uint64_t unknown_ns;  /* .. and with others */
+    uint64_t rest_ns;          /* admit.h; constant, as are the following: what is in flight may take so long .. */
+    uint64_t unknown_ns;       /* .. and what is not known so long to end */
     uint64_t held_ns, calm_ns; /* second.h */
 };
 
@@ -195,12 +198,12 @@ struct dev_client {
     _Atomic uint32_t
         local[DEV_DEVICES]; /* room.h: of a thread, the most that its kernels need; 0: what is always there */
     int priority;
+    uint64_t came;               /* when */
     _Atomic bool gone;           /* its work goes off the device */
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
     _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
     uint64_t away_ns;            /* .. which is longer each time; moves_lock, as is the following */
-    uint64_t returns;            /* since when it could come back; 0: it could not */
     struct gm_list ranges;       /* the same; of devices' memory */
     pthread_mutex_t pinned_lock;
     struct gm_list pinned;       /* pinned_lock */
@@ -226,6 +229,8 @@ struct dev_client {
     uint32_t calls;                    /* .. and of how many calls */
     _Atomic bool full;                 /* that was too much: the watch reads it */
     uint64_t driver_asked;             /* when, what is done */
+    _Atomic bool handing;              /* admit.h: its thread may be handing over something */
+    bool was_handing;                  /* .. and was, when it began to wait; second.h */
     bool words_wanted;                 /* there are some, or were not to be had */
     bool words_due;                    /* the next mark makes them */
     _Atomic uint64_t *words;           /* private ones, the GPU writes */
@@ -317,12 +322,10 @@ struct dev_queue {
     uint64_t last; /* with the driver */
     uint64_t marked;
     uint64_t seen;         /* dev->lock: completed, as the watch saw it last .. */
-    uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet. quiet.h .. */
-    uint64_t grace;        /* .. and so much longer it may be there; and */
+    uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet .. */
+    uint64_t pace;         /* .. and the mean time of an operation (admit.h); 0: none is known; and */
     bool drains;           /* its client is gone, but not what it has begun, whatever its word says */
-    uint64_t hidden;       /* dev->lock: since when the driver has something of it that its word denies; 0: not */
-    _Atomic bool doubted;  /* .. and the next mark is to say how far it is; when it has .. */
-    _Atomic uint64_t told; /* .. this is where that was, in calls; 0: it has not */
+    _Atomic bool touched;  /* the driver has something of it that it has not said to be done */
     uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
     uint64_t calls_marked; /* .. up to the last mark .. */
     uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */
@@ -412,9 +415,8 @@ void cuda_places_open(struct cuda_gpu *g);
 void cuda_priorities_open(struct cuda_gpu *g);
 /* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
-/* The same for one who has waited since `begun`. CUDA_ERROR_NOT_READY: it has to wait on (quiet.h). */
-CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority,
-                        uint64_t begun);
+/* The same without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
+CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
 /* That place would be a green context. */
 static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
 {

@@ -7,7 +7,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)

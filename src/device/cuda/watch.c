@@ -9,10 +9,11 @@
 
 #include "base/clock.h"
 #include "device/cuda/output.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
-#define LOOK_PART   32 /* of the time without a completion, for the next pause */
+#define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
+#define LOOK_PART   32                 /* of the time without a completion, for the next pause */
 #define LOOK_MAX_NS (500 * GM_NS_PER_US)
 #define RUN         128u         /* operations that are done at once, at least: else they are one by one */
 #define QUERY_NS    GM_NS_PER_MS /* how often the driver is asked whether all is well */
@@ -35,7 +36,7 @@ static bool look(struct dev_queue *q, uint64_t at)
         /* The word is the client's to forge: a number beyond the mark counts as the mark. */
         uint64_t done = GM_MIN(now, q->marked);
         if (done > q->seen) {
-            cuda_quiet_note(q, at, done - q->seen);
+            cuda_pace_note(q, at, done - q->seen);
             uint32_t before = cuda_unfinished(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
@@ -44,8 +45,8 @@ static bool look(struct dev_queue *q, uint64_t at)
         }
         tp_word_wake(&q->slot->completed);
     }
-    cuda_quiet_note(q, at, 0);
-    cuda_quiet_note_long(q, at);
+    cuda_pace_note(q, at, 0);
+    cuda_watch_long(q, at);
     if (q->seen == q->marked && !q->print_seq && !q->drains) {
         gm_list_remove(&q->active);
         q->since = 0;
@@ -66,9 +67,9 @@ static bool somebody_sleeps(const struct dev *d)
  * until they are done a small part of their time more does not matter; a queue that comes new ends the pause. */
 static void rest(struct dev *d, uint64_t now, uint64_t moved)
 {
-    uint64_t pause = GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
-    if (pause <= LOOK_NS || somebody_sleeps(d)) {
-        const struct timespec shortly = { .tv_nsec = (long)LOOK_NS };
+    uint64_t pause = somebody_sleeps(d) ? LOOK_MIN_NS : GM_MIN((now - moved) / LOOK_PART, LOOK_MAX_NS);
+    if (pause <= LOOK_NS) {
+        const struct timespec shortly = { .tv_nsec = (long)(pause == LOOK_MIN_NS ? LOOK_MIN_NS : LOOK_NS) };
         pthread_mutex_unlock(&d->lock);
         nanosleep(&shortly, NULL);
         pthread_mutex_lock(&d->lock);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/cuda/admit.h"
 #include "device/cuda/array.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
@@ -141,7 +142,7 @@ static CUresult act(CUstream s, struct action a)
 /* Calls that wait until nothing runs, with a lock that everybody needs: quiet.h. With patience, nothing runs for too long. */
 static void wait_for_all(void)
 {
-    if (!entered || entered->dev->patience_ns)
+    if (!entered || entered->dev->rest_ns == CUDA_NEVER)
         return;
     pthread_mutex_lock(&lock);
     for (unsigned i = 0; i < streams_count; i++)
@@ -735,9 +736,7 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGreenCtxGetDevResource = green_resource },
                        .count = count,
                        .events.client_fault = fault,
-                       .patience_ns = INT64_MAX, /* until a test says otherwise .. */
-                       .unknown_ns = INT64_MAX,
-                       .hidden_looked = INT64_MAX, /* .. and so nobody looks */
+                       .rest_ns = CUDA_NEVER, /* until a test says otherwise */
                        .pipe = -1 };
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
@@ -1177,6 +1176,7 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     wait_for_all();
     cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
     loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
+    cuda_second_settled(c);
     return CUDA_SUCCESS;
 }
 

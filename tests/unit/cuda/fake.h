@@ -29,7 +29,7 @@ struct fake_copy {
     bool peers;
 };
 
-/* With a patience of 0 (dev->patience_ns) calls that wait may not be made while something stands still. */
+/* Unless nobody waits (dev->rest_ns is CUDA_NEVER) calls that wait may not be made while something stands still. */
 
 /* A device with 132 multiprocessors in 15 groups of 8 and 12 over, priorities 0 to -5; everything started. */
 struct dev *fake_device(void);

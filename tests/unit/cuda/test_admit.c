@@ -3,10 +3,10 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "fake.h"
 
-TestSuite(quiet, .timeout = 20);
+TestSuite(admit, .timeout = 20);
 
 static struct dev *d;
 static struct dev_client *one, *two, *three;
@@ -34,9 +34,8 @@ static void begin(void)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 1, 1);
     cuda_flush(one);
-    cr_assert(cuda_is_quiet(d, 1), "it has only begun");
-    d->patience_ns = d->unknown_ns = 0;
-    while (!cuda_is_held(d, 1, 2 * GM_NS_PER_MS)) /* until the watch has seen it there */
+    d->rest_ns = d->unknown_ns = 0;
+    while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
     cr_assert(cuda_is_quiet(d, 2), "there is nothing on another GPU");
 }
@@ -78,7 +77,7 @@ static struct cuda_range pinned_range(void)
     return like;
 }
 
-Test(quiet, whoever_unpins_memory_waits, .init = begin, .fini = end)
+Test(admit, whoever_unpins_memory_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
     struct cuda_range like = pinned_range();
@@ -94,7 +93,7 @@ Test(quiet, whoever_unpins_memory_waits, .init = begin, .fini = end)
     cr_assert(gm_list_empty(&two->pinned));
 }
 
-Test(quiet, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .fini = end)
+Test(admit, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .fini = end)
 {
     pthread_t thread;
     struct cuda_range like = pinned_range();
@@ -105,7 +104,7 @@ Test(quiet, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .f
     fake_hold(runs_on->stream, false);
 }
 
-Test(quiet, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
+Test(admit, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
@@ -116,7 +115,7 @@ Test(quiet, whoever_gets_a_green_context_waits, .init = begin, .fini = end)
     cr_assert_eq(fake_greens(), 1);
 }
 
-Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+Test(admit, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
@@ -131,7 +130,7 @@ Test(quiet, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end
 }
 
 /* Nor does it make what it waited for. */
-Test(quiet, whoever_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
+Test(admit, whoever_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
 {
     struct tp_part *part = &two->session->parts[1];
     struct dev_queue *q;
@@ -146,11 +145,12 @@ Test(quiet, whoever_is_to_be_stopped_gets_no_part, .init = begin, .fini = end)
     fake_hold(runs_on->stream, false);
 }
 
-Test(quiet, what_is_nobodys_waits_until_then, .init = begin, .fini = end)
+Test(admit, what_is_nobodys_waits_until_then, .init = begin, .fini = end)
 {
-    cr_assert_not(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns(), gm_now_ns()));
+    cr_assert_not(cuda_admit_wait(d, NULL, 1, gm_now_ns()));
     fake_hold(runs_on->stream, false);
-    cr_assert(cuda_quiet_wait_until(d, NULL, 1, gm_now_ns(), UINT64_MAX));
+    cr_assert(cuda_admit_wait(d, NULL, 1, UINT64_MAX));
+    cuda_admit_end(d);
 }
 
 static pthread_t tester;
@@ -162,7 +162,7 @@ static void count(CUstream s)
 }
 
 /* It would wait, too, with the lock that everybody needs to hear of completions. */
-Test(quiet, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini = end)
+Test(admit, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini = end)
 {
     tester = pthread_self();
     cuda_wait_begin(d, 1);
@@ -175,57 +175,124 @@ Test(quiet, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini =
     fake_hold(runs_on->stream, false);
 }
 
-/* Nor is what the watch has not seen yet. */
-Test(quiet, what_has_just_begun_is_not_known_to_be_short, .init = begin, .fini = end)
+static void pace(struct dev_queue *q, uint64_t ns)
+{
+    pthread_mutex_lock(&d->lock);
+    q->pace = ns;
+    q->since = gm_now_ns();
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* By its pace, and how much of it there is. */
+Test(admit, what_is_likely_to_end_soon_is_waited_for, .init = begin, .fini = end)
+{
+    d->rest_ns = GM_NS_PER_S;
+    d->unknown_ns = 60 * GM_NS_PER_S;
+    pace(runs_on, GM_NS_PER_S / 2);
+    cr_assert(cuda_is_quiet(d, 1));
+    for (uint64_t seq = 2; seq <= 4; seq++)
+        fake_launch(runs_on, seq, 1);
+    cuda_flush(one);
+    pace(runs_on, GM_NS_PER_S / 2);
+    cr_assert_not(cuda_is_quiet(d, 1), "four of them");
+    pace(runs_on, GM_NS_PER_S / 100);
+    cr_assert(cuda_is_quiet(d, 1));
+    fake_hold(runs_on->stream, false);
+}
+
+/* Nobody has waited for long. */
+Test(admit, a_safe_point_is_given_up_where_it_takes_longer, .init = begin, .fini = end)
+{
+    d->rest_ns = 20 * GM_NS_PER_MS;
+    d->unknown_ns = 60 * GM_NS_PER_S;
+    pace(runs_on, GM_NS_PER_MS);
+    const uint64_t begun = gm_now_ns();
+    cr_assert_not(cuda_admit_try(d, two, 1));
+    cr_assert_geq(gm_now_ns() - begun, 2 * d->rest_ns);
+    launches_go_on();
+    fake_hold(runs_on->stream, false);
+}
+
+static void *hand_over(void *arg)
+{
+    fake_launch(short_ones, 2, 2);
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* Whoever was about to is waited for; whoever wants to then waits. */
+Test(admit, nobody_hands_over_at_a_safe_point, .init = begin, .fini = end)
+{
+    pthread_t thread;
+    fake_hold(runs_on->stream, false);
+    fake_launch(short_ones, 1, 2);
+    cr_assert_not(cuda_admit_try(d, two, 1));
+    cuda_flush(three);
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    cr_assert_eq(atomic_load(&short_ones->slot->completed.value), 1);
+    cr_assert_eq(pthread_create(&thread, NULL, hand_over, NULL), 0);
+    for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
+        cr_assert_not(atomic_load(&over));
+    cuda_admit_end(d);
+    pthread_join(thread, NULL);
+    cuda_flush(three);
+}
+
+/* Programs that begin together load together. */
+Test(admit, others_join_a_safe_point, .init = begin, .fini = end)
 {
     fake_hold(runs_on->stream, false);
-    for (uint64_t seq = 1; seq <= 500; seq++) {
-        pthread_mutex_lock(&d->lock);
-        short_ones->grace = 0;
-        pthread_mutex_unlock(&d->lock);
-        fake_hold(short_ones->stream, true);
-        fake_launch(short_ones, seq, 2);
-        cuda_flush(three);
-        const uint64_t begun = gm_now_ns();
-        bool quiet = cuda_is_quiet_for(d, 1, begun);
-        pthread_mutex_lock(&d->lock);
-        bool seen_since = short_ones->since > begun;
-        pthread_mutex_unlock(&d->lock);
-        cr_assert(!quiet || seen_since);
-        fake_hold(short_ones->stream, false);
-        while (!cuda_queue_is_over(short_ones))
-            sched_yield();
-    }
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    cr_assert(cuda_admit_try(d, three, 1));
+    cr_assert_not(cuda_admit_try(d, three, 2), "that context may not be idle");
+    cuda_admit_end(d);
+    cr_assert_not(cuda_hands_try(one));
+    cuda_admit_end(d);
+    cr_assert(cuda_hands_try(one));
+    cuda_hands_off(one);
+}
+
+/* Its word is the client's to write. */
+Test(admit, what_a_client_denies_runs_all_the_same, .init = begin, .fini = end)
+{
+    atomic_store(&runs_on->slot->completed.value, runs_on->last);
+    while (!cuda_is_quiet(d, 1)) /* the watch believes it */
+        sched_yield();
+    cr_assert_not(cuda_admit_try(d, two, 1));
+    cr_assert_not(cuda_admit_try(d, two, 1));
+    fake_hold(runs_on->stream, false);
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    cuda_admit_end(d);
 }
 
 /* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */
-Test(quiet, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
+Test(admit, a_moment_when_nobody_has_anything_in_flight, .init = begin, .fini = end)
 {
-    cr_assert_not(cuda_quiet_freeze(d));
+    cr_assert_not(cuda_freeze(d));
     cr_assert_eq(cuda_backlog(three), 0, "they go on");
     atomic_store(&one->gone, true);
     fake_hold(short_ones->stream, true);
     fake_launch(short_ones, 1, 2);
     cuda_flush(three);
-    cr_assert_not(cuda_quiet_freeze(d));
+    cr_assert_not(cuda_freeze(d));
     fake_hold(short_ones->stream, false);
-    cr_assert(cuda_quiet_freeze(d));
+    cr_assert(cuda_freeze(d));
     cr_assert_geq(cuda_backlog(three), CUDA_DEPTH, "nothing more is read");
     fake_hold(runs_on->stream, false);
 }
 
 /* Whatever its word says: it is the client's to write. */
-Test(quiet, what_a_client_leaves_behind_is_waited_for, .init = begin, .fini = end)
+Test(admit, what_a_client_leaves_behind_is_waited_for, .init = begin, .fini = end)
 {
     atomic_store(&runs_on->slot->completed.value, runs_on->last);
     while (!cuda_is_quiet(d, 1)) /* the watch believes it */
         sched_yield();
-    cuda_quiet_drains(runs_on, true);
+    cuda_drains(runs_on, true);
     while (cuda_is_quiet(d, 1))
         sched_yield();
     launches_go_on();
     cr_assert_not(cuda_is_quiet(d, 1));
-    cuda_quiet_drains(runs_on, false);
+    cuda_drains(runs_on, false);
     while (!cuda_is_quiet(d, 1))
         sched_yield();
     fake_hold(runs_on->stream, false);

@@ -9,7 +9,7 @@
 #include "device/cuda/image.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
 
@@ -105,21 +105,10 @@ static CUresult get_global(CUdeviceptr *address, size_t *size, CUlibrary l, cons
     return CUDA_SUCCESS;
 }
 
-static bool renewed; /* whenever somebody looks, the kernel is another one, which has run for a millisecond */
-
-static void renew(void)
-{
-    pthread_mutex_lock(&d.lock);
-    busy.since = gm_now_ns() - GM_NS_PER_MS;
-    pthread_mutex_unlock(&d.lock);
-}
-
 /* Of whoever waits for quiet. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
     naps++;
-    if (renewed)
-        renew();
     return sched_yield();
 }
 
@@ -149,20 +138,20 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-bool cuda_calls_are_proven(const struct dev_queue *q)
-{
-    return true;
-}
-
 /* There is no second context. */
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
 {
-    return cuda_quiet_wait(c, 1) ? gpu : NULL;
+    return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
+}
+
+void cuda_second_settled(struct dev_client *c)
+{
+    cuda_admit_end(&d);
 }
 
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
 {
-    return cuda_second_settle(c, device);
+    return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
 }
 
 static CUresult load_data(CUlibrary *out, const void *code, CUjit_option *o, void **ov, unsigned on,
@@ -528,31 +517,17 @@ Test(library, whoever_fails_to_get_local_memory_leaves_no_claim, .init = begin)
 }
 
 /* Completions come one for many operations. */
-Test(library, what_gets_on_is_quiet)
+Test(library, a_pace_is_a_mean)
 {
     const uint64_t ms = GM_NS_PER_MS;
     struct dev_queue q = { .marked = 1000 };
-    cuda_quiet_note(&q, 5 * ms, 0);
+    cuda_pace_note(&q, 5 * ms, 0);
     cr_assert_eq(q.since, 5 * ms);
-    cuda_quiet_note(&q, 9 * ms, 0);
+    cuda_pace_note(&q, 9 * ms, 0);
     cr_assert_eq(q.since, 5 * ms, "nothing is done");
-    cuda_quiet_note(&q, 69 * ms, 64);
+    cuda_pace_note(&q, 69 * ms, 64);
     cr_assert_eq(q.since, 69 * ms);
-    cr_assert_eq(q.grace, 128 * ms + 1, "64 operations of a millisecond each: so may the next ones be");
-    cuda_quiet_note(&q, 269 * ms, 1);
-    cr_assert_eq(q.grace, 0, "it took long by itself");
-}
-
-/* Or there would never be a moment for it where several have longer ones in turn. */
-Test(library, whoever_has_waited_longer_than_kernels_take_goes_on, .init = begin)
-{
-    struct asker a = { .library = opened(WIRE_IMAGE_KIND_CUBIN, 0) };
-    run_a_kernel(true);
-    renew();
-    renewed = true;
-    uint64_t begun = gm_now_ns();
-    cr_assert_not(cuda_is_quiet(&d, 1));
-    (void)ask(&a);
-    cr_assert_eq(a.result, CUDA_SUCCESS);
-    cr_assert_geq(gm_now_ns() - begun, CUDA_QUIET_PART * GM_NS_PER_MS);
+    cr_assert_eq(q.pace, ms, "64 operations of a millisecond each");
+    cuda_pace_note(&q, 74 * ms, 1);
+    cr_assert_eq(q.pace, 2 * ms, "later ones count for a quarter");
 }

@@ -4,7 +4,7 @@
 
 #include "device/cuda/complaint.h"
 #include "device/cuda/library.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "fake.h"
 
 TestSuite(prompt, .timeout = 60);

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <sched.h>
 
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/room.h"
 #include "fake.h"
 
@@ -45,9 +45,9 @@ static void begin_with(uint32_t multiprocessors)
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
     pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->patience_ns = d->unknown_ns = d->held_ns = d->hidden_looked = 0;
+    d->rest_ns = d->unknown_ns = d->held_ns = 0;
     pthread_mutex_unlock(&d->lock);
-    while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
+    while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
 }
 
@@ -214,7 +214,7 @@ Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
     d->api.cuGraphInstantiateWithFlags = instantiate_last;
     fake_hold(runs_on->stream, false);
     pthread_mutex_lock(&d->lock);
-    d->patience_ns = INT64_MAX; /* and nobody has to wait */
+    d->rest_ns = CUDA_NEVER; /* and nobody has to wait */
     d->gpus[0].room.nodes = 0;
     d->gpus[0].room.used = ROOM - 1;
     pthread_mutex_unlock(&d->lock);
@@ -232,7 +232,7 @@ static void begin_with_graphs(void)
     begin();
     fake_hold(runs_on->stream, false);
     pthread_mutex_lock(&d->lock);
-    d->patience_ns = INT64_MAX;
+    d->rest_ns = CUDA_NEVER;
     d->gpus[0].room.nodes = 0;
     pthread_mutex_unlock(&d->lock);
 }
@@ -314,14 +314,6 @@ Test(room, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
 
 /* --- what runs, though its client denies it ---------------------------------------------------------------------------- */
 
-static bool is_quiet_now(void)
-{
-    pthread_mutex_lock(&d->lock);
-    d->hidden_looked = 0;
-    pthread_mutex_unlock(&d->lock);
-    return cuda_is_quiet(d, 1);
-}
-
 static void deny(void)
 {
     atomic_store(&runs_on->slot->completed.value, 2);
@@ -335,50 +327,17 @@ static void deny(void)
 Test(room, what_is_denied_runs_all_the_same, .init = begin, .fini = end)
 {
     deny();
-    cr_assert_not(is_quiet_now());
-    cr_assert(cuda_is_quiet(d, 2), "on that GPU");
-    while (!cuda_is_held(d, 1, GM_NS_PER_MS))
-        sched_yield();
     fake_launch_as(queues[0], ++seqs[0], &(struct fake_kernel) { .number = 4, .unknown = true });
     cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
-    fake_hold(runs_on->stream, false);
-    while (!cuda_is_quiet(d, 1))
-        sched_yield();
 }
 
 Test(room, nor_is_there_room_beside_it, .init = begin, .fini = end)
 {
     deny();
-    cr_assert_not(is_quiet_now());
     launch_on(ROOM - 1);
     wait_until_over(ROOM - 1);
     launch(ROOM);
     cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
-}
-
-/* A stream may always have something that is not marked yet: how far it is the GPU says with the next mark. */
-Test(room, nobody_is_doubted_for_being_busy, .init = begin, .fini = end)
-{
-    struct dev_queue *q = queues[0], *first = queues[1], *second = queues[2];
-    fake_hold(runs_on->stream, false);
-    launch_on(3);
-    wait_until_over(3);
-    fake_hold(first->stream, true);
-    fake_hold(second->stream, true);
-    d->patience_ns = INT64_MAX; /* these are of no interest */
-    launch(1);
-    launch(2);
-    cuda_flush(two);
-    cr_assert_eq(cuda_wait(q, ++seqs[0], first, seqs[1]), 0);
-    cr_assert_not(is_quiet_now());
-    launch(0);
-    cuda_flush(two); /* marked */
-    cr_assert_eq(cuda_wait(q, ++seqs[0], second, seqs[2]), 0);
-    cr_assert_not(is_quiet_now());
-    fake_hold(first->stream, false);
-    cr_assert(is_quiet_now(), "it has come past the mark");
-    fake_hold(second->stream, false);
-    wait_until_over(3);
 }
 
 /* --- stacks ----------------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 
 #include "device/cuda/array.h"
 #include "device/cuda/library.h"
-#include "device/cuda/quiet.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/second.h"
 #include "fake.h"
 
@@ -48,9 +48,9 @@ static void begin(void)
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
     pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->patience_ns = d->unknown_ns = d->held_ns = 0;
+    d->rest_ns = d->unknown_ns = d->held_ns = 0;
     pthread_mutex_unlock(&d->lock);
-    while (!cuda_is_held(d, 1, 0)) /* until the watch has seen it there */
+    while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
 }
 
@@ -216,9 +216,9 @@ Test(second, without_its_share, .init = begin, .fini = end)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
     two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
-    d->patience_ns = INT64_MAX; /* the green context has been made before */
+    d->rest_ns = CUDA_NEVER; /* the green context has been made before */
     cuda_client_set_share(two, 30, multiprocessors, 0);
-    d->patience_ns = 0;
+    d->rest_ns = 0;
     fake_launch(own, ++seq, 4);
     wait_until_over(two, own);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
@@ -319,7 +319,7 @@ Test(second, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 3, 1);
     cuda_flush(one);
-    while (!cuda_is_held(d, 1, 0))
+    while (cuda_is_quiet(d, 1))
         sched_yield();
     launch_unknown(own);
     cr_assert_eq(own->gpu, &d->seconds[0]);

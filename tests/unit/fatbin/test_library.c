@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/cuda/inflight.h"
+#include "device/cuda/admit.h"
 #include "device/cuda/library.h"
 #include "device/cuda/room.h"
 #include "device/cuda/second.h"
@@ -57,11 +58,6 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-bool cuda_calls_are_proven(const struct dev_queue *q)
-{
-    return true;
-}
-
 bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     return true;
@@ -75,6 +71,10 @@ void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cud
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
 {
     return &c->dev->gpus[device];
+}
+
+void cuda_second_settled(struct dev_client *c)
+{
 }
 
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
@@ -160,6 +160,7 @@ static struct dev device = { .api = { .cuLibraryLoadData = load_data,
                                       .cuKernelSetAttribute = set_attribute,
                                       .cuMemcpyHtoDAsync_v2 = write_values,
                                       .cuStreamSynchronize = synchronize },
+                             .rest_ns = CUDA_NEVER,
                              .libraries_lock = PTHREAD_MUTEX_INITIALIZER };
 static struct dev_client client = { .dev = &device, .uid = 1000 };
 
