@@ -79,7 +79,7 @@ static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMTypeRef *ty
 {
     bool vec = jit_is_vec(v);
     if (!g->target->avx512) {
-        jit_unsupported(g, "cvt with directed rounding");
+        jit_leave(g);
         return v;
     }
     v = jit_as_vec(g, v);
@@ -118,7 +118,7 @@ static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type
         return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff), h);
     }
     if (!is_nearest(g->i))
-        jit_unsupported(g, "cvt to bf16 with directed rounding");
+        jit_leave(g);
     LLVMValueRef bits = jit_as_int(g, v);
     LLVMValueRef high = LLVMBuildLShr(g->b, bits, jit_const(g, bits, 16), "");
     LLVMValueRef odd = LLVMBuildAnd(g->b, high, jit_const(g, bits, 1), "");
@@ -166,7 +166,7 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
         if (g->i->flags & IR_F_FTZ)
             v = jit_flush(g, v);
     } else if (wide || (g->i->flags & IR_F_SAT)) {
-        jit_unsupported(g, "this cvt to 16-bit floating point");
+        jit_leave(g);
         return v;
     } else {
         return real_to_half(g, v, to);
@@ -186,7 +186,7 @@ static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
                                 sign ? LLVMBuildSIToFP(g->b, v, jit_like(v, g->f32), "")
                                      : LLVMBuildUIToFP(g->b, v, jit_like(v, g->f32), ""),
                                 to);
-        jit_unsupported(g, "this cvt from integers");
+        jit_leave(g);
         return v;
     }
     LLVMTypeRef t = jit_like(v, jit_type(g, to));
@@ -203,7 +203,7 @@ static void emit_packed(struct jit_gen *g, bool vec)
     enum ir_type half = g->i->type == IR_F16X2 ? IR_F16 : IR_BF16;
     LLVMValueRef high = real_to_real(g, real_source(g, 0, vec), half);
     LLVMValueRef low = real_to_real(g, real_source(g, 1, vec), half);
-    if (g->failed)
+    if (g->called)
         return;
     high = jit_resize(g, high, g->i32, false);
     high = LLVMBuildShl(g->b, high, jit_const(g, high, 16), "");
@@ -215,12 +215,16 @@ void jit_emit_convert(struct jit_gen *g)
     enum ir_type from = (enum ir_type)g->i->type2, to = (enum ir_type)g->i->type;
     bool vec = jit_wants_vec(g);
     LLVMValueRef v;
+    if (to == IR_E4M3X2 || to == IR_E5M2X2 || from == IR_E4M3X2 || from == IR_E5M2X2) {
+        jit_leave(g);
+        return;
+    }
     if (to == IR_F16X2 || to == IR_BF16X2) {
         emit_packed(g, vec);
         return;
     }
     if ((to == IR_B32 && from == IR_F32) || from == IR_F16X2 || from == IR_BF16X2) {
-        jit_unsupported(g, "this form of cvt");
+        jit_leave(g);
         return;
     }
     if (is_real(from))
@@ -231,6 +235,6 @@ void jit_emit_convert(struct jit_gen *g)
         v = is_real(from) ? real_to_real(g, v, to) : int_to_real(g, v);
     else
         v = is_real(from) ? real_to_int(g, v) : int_to_int(g, v);
-    if (!g->failed)
+    if (!g->called)
         jit_set(g, 0, v);
 }

@@ -379,13 +379,17 @@ static void emit_instr(struct jit_gen *g)
     case IR_OP_SETP:
     case IR_OP_SET:
         jit_emit_compare(g);
-        return;
+        break;
     case IR_OP_CVT:
         jit_emit_convert(g);
-        return;
+        break;
     default:
         if (!jit_emit_real(g) && !jit_emit_integer(g) && !jit_emit_bits(g) && !jit_emit_cross(g))
-            jit_unsupported(g, "%s", ir_ops[i->op].text);
+            jit_leave(g);
+    }
+    if (g->called) {
+        g->called = false;
+        jit_emit_called(g);
     }
 }
 

@@ -68,6 +68,7 @@ struct jit_gen {
     struct jit_wrapped {
         LLVMValueRef is, lanes; /* allocas: i1, vector */
     } * wrapped;                /* by register that is affine on condition: affine.c */
+    LLVMValueRef operands;      /* alloca: for calls of called.c; NULL: none yet */
     LLVMValueRef matrices;      /* alloca: operands and results of MMA; NULL: none yet */
     bool by_lane;               /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting;      /* alloca i32 by block */
@@ -82,6 +83,7 @@ struct jit_gen {
     const struct ir_instr *i;
     LLVMValueRef mask;  /* i32: lanes that run the block */
     LLVMValueRef guard; /* of the instruction: i1 or <32 x i1>, NULL: none */
+    bool called;        /* .. is left to the host (called.c) */
     bool masked;        /* the block runs with a part of the living lanes */
     struct jit_hull {
         uint32_t end;         /* accesses through the register in instructions before that need no check */
@@ -238,6 +240,12 @@ LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 /* --- hull.c --- */
 /* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */
 bool jit_is_covered(struct jit_gen *g);
+
+/* --- called.c --- */
+/* The current instruction, which is about values only, is not compiled but called. What is emitted for it otherwise is of no
+ * consequence. */
+void jit_leave(struct jit_gen *g);
+void jit_emit_called(struct jit_gen *g);
 
 /* --- affine.c --- */
 /* The register is affine on condition. */

@@ -213,14 +213,41 @@ static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueR
     jit_position(g, join);
 }
 
+/* Sums of 16-bit floats, which the host has no instruction for: by the interpreter's function. */
+static void emit_half_sum(struct jit_gen *g)
+{
+    enum ir_type bits = ir_type_untyped((enum ir_type)g->i->type);
+    LLVMTypeRef params[] = { g->i32, g->ptr, g->i32 }, t = jit_int(g, ir_types[bits].size);
+    LLVMTypeRef type = LLVMFunctionType(g->i32, params, 3, 0);
+    LLVMValueRef active = jit_active(g), old = jit_alloca(g, jit_vec(g, t), "");
+    LLVMValueRef v = jit_src(g, &g->i->src[0], bits, true);
+    LLVMValueRef p = jit_host_vector(g, jit_address(g, true), active, ir_types[bits].size);
+    struct jit_lane_loop l;
+    LLVMBuildStore(g->b, LLVMConstNull(jit_vec(g, t)), old);
+    jit_lanes_begin(g, &l, active);
+    LLVMValueRef args[] = { c32(g, g->i->type), jit_pick(g, p, l.lane),
+                            jit_resize(g, jit_pick(g, v, l.lane), g->i32, false) };
+    LLVMValueRef r =
+        LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, add_halves)), args, 3, "");
+    LLVMValueRef all = LLVMBuildLoad2(g->b, jit_vec(g, t), old, "");
+    r = LLVMBuildInsertElement(g->b, all, jit_resize(g, r, t, false), l.lane, "");
+    LLVMBuildStore(g->b, r, old);
+    jit_lanes_end(g, &l);
+    if (g->i->dst_count && g->i->dst[0] != IR_NONE)
+        jit_set(g, 0, LLVMBuildLoad2(g->b, jit_vec(g, t), old, ""));
+}
+
 void jit_emit_atomic(struct jit_gen *g)
 {
     enum ir_type type = (enum ir_type)g->i->type;
     unsigned size = (unsigned)ir_types[type].size;
     bool result = g->i->dst_count && g->i->dst[0] != IR_NONE, cas = g->i->mode == IR_ATOM_CAS;
-    if (size < 4 || type == IR_F16X2 || type == IR_BF16X2 || g->i->space == IR_SPACE_LOCAL ||
-        g->i->space == IR_SPACE_PARAM || g->i->dst_count > 1) {
+    if (g->i->space == IR_SPACE_LOCAL || g->i->space == IR_SPACE_PARAM || g->i->dst_count > 1) {
         jit_unsupported(g, "this form of atom");
+        return;
+    }
+    if (ir_type_is_float(type) && type != IR_F32 && type != IR_F64) {
+        emit_half_sum(g);
         return;
     }
     struct atomic x = { .type = jit_type(g, type), .result = result };

@@ -98,7 +98,7 @@ static LLVMValueRef rounded(struct jit_gen *g, const char *name, LLVMValueRef *a
     char full[64];
     bool wide = g->i->type == IR_F64;
     if (!g->target->avx512) {
-        jit_unsupported(g, "directed rounding");
+        jit_leave(g);
         return args[0];
     }
     snprintf(full, sizeof(full), "llvm.x86.avx512.%s.%s.512", name, wide ? "pd" : "ps");
@@ -160,7 +160,7 @@ static void emit_minmax(struct jit_gen *g, bool vec)
 {
     bool min = g->i->op == IR_OP_MIN;
     if (g->i->flags & IR_F_XORSIGN) {
-        jit_unsupported(g, "xorsign.abs");
+        jit_leave(g);
         return;
     }
     LLVMValueRef a = source(g, 0, vec), b = source(g, 1, vec), r;
@@ -204,7 +204,7 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
     if (g->i->op == IR_OP_RSQRT)
         a = jit_call1(g, "llvm.sqrt", a);
     if (ftz && g->i->op == IR_OP_RSQRT) {
-        jit_unsupported(g, "rsqrt.approx.ftz.f64");
+        jit_leave(g);
         return;
     }
     if (!ftz) {
@@ -316,7 +316,7 @@ void jit_emit_compare(struct jit_gen *g)
     bool vec = jit_wants_vec(g), real = is_real(t);
     if ((ir_types[t].class == 'F' && !real) ||
         (i->op == IR_OP_SET && ir_types[i->type].class == 'F' && !is_real(i->type))) {
-        jit_unsupported(g, "16-bit floating point");
+        jit_leave(g);
         return;
     }
     LLVMValueRef a = jit_src(g, &i->src[0], t, vec), b = jit_src(g, &i->src[1], t, vec), r;
@@ -419,7 +419,7 @@ bool jit_emit_real(struct jit_gen *g)
     if (ir_types[t].class != 'F' || g->i->op == IR_OP_MOV || g->i->op == IR_OP_PACK || g->i->op == IR_OP_UNPACK)
         return false;
     if (!is_real(t)) {
-        jit_unsupported(g, "%s on 16-bit floating point", ir_ops[g->i->op].text);
+        jit_leave(g);
         return true;
     }
     if (t == IR_F64 && (g->i->op == IR_OP_RSQRT || (g->i->op == IR_OP_RCP && (g->i->flags & IR_F_APPROX)))) {

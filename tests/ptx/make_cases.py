@@ -834,8 +834,165 @@ def atomics():
         table("add_" + t, "add." + t, t, lambda x, y: f_add(x, y, f), values)
 
 
+def byte_value(code, t):
+    """The number that 8 bits mean, as the OCP formats have it; None: no number."""
+    exponent, fraction = {"e4m3": (4, 3), "e5m2": (5, 2)}[t]
+    bias, e, m = (1 << (exponent - 1)) - 1, code >> fraction & ((1 << exponent) - 1), code & ((1 << fraction) - 1)
+    if t == "e4m3" and e == 15 and m == 7 or t == "e5m2" and e == 31:
+        return None
+    v = Fraction(m, 1 << fraction) + (1 if e else 0)
+    return v * Fraction(2) ** ((e or 1) - bias) * (-1 if code & 0x80 else 1)
+
+
+def to_byte(b, f, t, relu=False):
+    """Nearest of all codes; of two, the even one. What is too large becomes the largest."""
+    if is_nan(b, f):
+        return 0x7F
+    sign = 0x80 if is_neg(b, f) else 0
+    if sign and relu:
+        return 0
+    codes = [c for c in range(128) if byte_value(c, t) is not None]
+    if is_inf(b, f):
+        return sign | codes[-1]
+    v = abs(value(b, f))
+    return sign | min(codes, key=lambda c: (abs(byte_value(c, t) - v), c & 1))
+
+
+def narrow_formats():
+    f32, f16 = FORMATS["f32"], FORMATS["f16"]
+    data = [(x,) for x in corners("f32") + [0x3F801000, 0x3F801001, 0x3F803000, 0xBF801000, 0x7F7FF000, 0x00001000, 0x3F800FFF]]
+    for r in ("rna", "rn", "rz"):
+        def tf32(x):
+            if is_nan(x, f32):
+                return 0x7FFFFFFF
+            if r == "rna" and not is_inf(x, f32):
+                return (x + 0x1000) & 0xFFFFE000
+            return convert(x, "tf32", "f32", r[1]) << 13
+        op("cvt_%s_tf32_f32" % r, "cvt.%s.tf32.f32" % r, ["f32"], "b32", tf32, values=data,
+           target="sm_80" if r == "rna" else "sm_90", version="7.8")
+    floats = corners("f32") + [encode(x, f32) for x in (
+        Fraction(1, 512), Fraction(1, 1024), Fraction(3, 1024), Fraction(-1, 1025), Fraction(17, 16), Fraction(19, 16), Fraction(27, 16), Fraction(447),
+        Fraction(464), Fraction(465), Fraction(-500), Fraction(57344), Fraction(61440), Fraction(61441), Fraction(-70000),
+        Fraction(1, 1 << 16), Fraction(1, 1 << 17), Fraction(3, 1 << 17), Fraction(9, 8), Fraction(11, 8), Fraction(-5, 4))]
+    halves = corners("f16") + [encode(x, f16) for x in (Fraction(17, 16), Fraction(448), Fraction(464), Fraction(-480), Fraction(1, 1024),
+                                                       Fraction(9, 8), Fraction(61440), Fraction(1, 1 << 17))]
+    pairs = [(x, floats[(5 * i + 2) % len(floats)]) for i, x in enumerate(floats)]
+    packed = [(x | halves[(5 * i + 2) % len(halves)] << 16,) for i, x in enumerate(halves)]
+    new = dict(target="sm_89", version="8.1")
+    for t in ("e4m3", "e5m2"):
+        for relu in (False, True):
+            form = ".relu" if relu else ""
+            op("cvt_%sx2_f32%s" % (t, form.replace(".", "_")), "cvt.rn.satfinite%s.%sx2.f32 %%o, %%a, %%b;" % (form, t), ["f32", "f32"], "b16",
+               lambda x, y: to_byte(x, f32, t, relu) << 8 | to_byte(y, f32, t, relu), values=pairs, **new)
+            op("cvt_%sx2_f16x2%s" % (t, form.replace(".", "_")), "cvt.rn.satfinite%s.%sx2.f16x2 %%o, %%a;" % (form, t), ["f16x2"], "b16",
+               lambda x: to_byte(x >> 16, f16, t, relu) << 8 | to_byte(x & M16, f16, t, relu), values=packed, **new)
+            def back(code):
+                v = byte_value(code, t)
+                if v is None:
+                    return (f16.inf | (code & 0x80) << 8 if not relu or code < 128 else 0) if t == "e5m2" and code & 3 == 0 else f16.nan
+                return 0 if relu and code & 0x80 else encode(v, f16, "n", bool(code & 0x80))
+            op("cvt_f16x2_%sx2%s" % (t, form.replace(".", "_")), "cvt.rn%s.f16x2.%sx2 %%o, %%a;" % (form, t), ["b16"], "f16x2",
+               lambda x: back(x >> 8) << 16 | back(x & 255), values=[(c | (255 - c) << 8,) for c in range(256)], **new)
+
+
+def packed():
+    for t, target, version in (("f16", "sm_75", "6.5"), ("bf16", "sm_90", "7.8")):
+        f, new = FORMATS[t], dict(target=target, version=version)
+        one = f.bias << f.fraction
+        for c in ("lt", "neu", "nan"):
+            hit = lambda x, y: int(f_cmp(c, x, y, f)) if c != "neu" else int(not f_cmp("eq", x, y, f))
+            op("setp_%s_%sx2" % (c, t), "setp.%s.%sx2 %%p0|%%p1, %%a, %%b;\nselp.u32 %%r0, 1, 0, %%p0;\nselp.u32 %%o, 2, 0, %%p1;\n"
+               "add.u32 %%o, %%o, %%r0;" % (c, t), [t + "x2"] * 2, "u32",
+               lambda x, y: hit(x & M16, y & M16) + 2 * hit(x >> 16, y >> 16), **new)
+            op("set_%s_%sx2" % (c, t), "set.%s.%sx2.%sx2" % (c, t, t), [t + "x2"] * 2, t + "x2",
+               lambda x, y: one * hit(x & M16, y & M16) + (one * hit(x >> 16, y >> 16) << 16), **new)
+        op("setp_and_%sx2" % t, "setp.ne.u32 %%p0, %%c, 0;\nsetp.gt.and.%sx2 %%p0|%%p1, %%a, %%b, %%p0;\nselp.u32 %%r0, 1, 0, %%p0;\n"
+           "selp.u32 %%o, 2, 0, %%p1;\nadd.u32 %%o, %%o, %%r0;" % t, [t + "x2", t + "x2", "u32"], "u32",
+           lambda x, y, c: (int(f_cmp("gt", x & M16, y & M16, f)) + 2 * int(f_cmp("gt", x >> 16, y >> 16, f))) if c else 0, **new)
+        # Approximations: to what 16 bits have.
+        small = [(x,) for x in corners(t) if not is_nan(x, f) and not is_inf(x, f) and Fraction(1, 64) <= abs(value(x, f)) <= 8]
+        real = lambda x: float(value(x, f))
+        bits = lambda v: struct.unpack("<I", struct.pack("<f", v))[0]
+        approx = dict(target="sm_90", version="7.8", tol="0.002" if t == "f16" else "0.016")
+        ex2 = "ex2.approx.ftz.bf16" if t == "bf16" else "ex2.approx.f16"
+        op("ex2_%s" % t, "%s %%h0, %%a;\ncvt.f32.%s %%o, %%h0;" % (ex2, t), [t], "f32", lambda x: bits(2.0 ** real(x)), values=small, **approx)
+        op("tanh_%s" % t, "tanh.approx.%s %%h0, %%a;\ncvt.f32.%s %%o, %%h0;" % (t, t), [t], "f32", lambda x: bits(math.tanh(real(x))),
+           values=small, **approx)
+        pairs = [(x[0] | small[(i + 1) % len(small)][0] << 16,) for i, x in enumerate(small)]
+        op("tanh_%sx2" % t, "tanh.approx.%sx2 %%r0, %%a;\nmov.b32 {%%h0, %%h1}, %%r0;\ncvt.f32.%s %%o, %%h1;" % (t, t), [t + "x2"], "f32",
+           lambda x: bits(math.tanh(real(x >> 16))), values=pairs, **approx)
+        op("ex2_%sx2" % t, "%sx2 %%r0, %%a;\nmov.b32 {%%h0, %%h1}, %%r0;\ncvt.f32.%s %%o, %%h0;" % (ex2, t), [t + "x2"], "f32",
+           lambda x: bits(2.0 ** real(x & M16)), values=pairs, **approx)
+    lut = lambda x, y, z: (x & y | ~x & z) & M32
+    for b, fn in (("and", lambda p, q: p and q), ("or", lambda p, q: p or q)):
+        op("lop3_%s" % b, "setp.gt.s32 %%p1, %%c, 0;\nlop3.%s.b32 %%o|%%p0, %%a, %%b, %%c, 0xca, %%p1;\n@%%p0 xor.b32 %%o, %%o, 1;" % b, ["b32"] * 3,
+           "b32", lambda x, y, z: lut(x, y, z) ^ int(fn(lut(x, y, z) != 0, signed(z, "s32") > 0)), target="sm_75", version="8.2")
+    op("lop3_sink", "setp.gt.s32 %p1, %c, 0;\nlop3.or.b32 _|%p0, %a, %b, %c, 0xca, !%p1;\nselp.u32 %o, 1, 0, %p0;", ["b32"] * 3,
+       "u32", lambda x, y, z: int(lut(x, y, z) != 0 or signed(z, "s32") <= 0), target="sm_75", version="8.2")
+
+
+def video():
+    functions = {"vadd": lambda x, y: x + y, "vsub": lambda x, y: x - y, "vabsdiff": lambda x, y: abs(x - y), "vmin": min, "vmax": max}
+    def part(v, k, bits, t):
+        return signed(v >> (k * bits), {8: "s8", 16: "s16", 32: "s32"}[bits]) if t == "s32" else v >> (k * bits) & ((1 << bits) - 1)
+    def clamp(v, bits, t):
+        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if t == "s32" else (0, (1 << bits) - 1)
+        return max(low, min(high, v))
+    for name, fn in functions.items():
+        for d, a, b in (("u32", "u32", "u32"), ("s32", "s32", "s32"), ("s32", "u32", "s32"), ("u32", "s32", "u32")):
+            for sat in (False, True):
+                form = ".%s.%s.%s%s" % (d, a, b, ".sat" if sat else "")
+                tail = "_" + form[1:].replace(".", "_")
+                for count in (4, 2):
+                    bits = 32 // count
+                    def element(x, y, k):
+                        r = fn(part(x, k, bits, a), part(y, k, bits, b))
+                        return clamp(r, bits, d) if sat else r
+                    op("%s%d%s" % (name, count, tail), "%s%d%s %%o, %%a, %%b, %%b;" % (name, count, form), ["b32", "b32"], "b32",
+                       lambda x, y: sum((element(x, y, k) & ((1 << bits) - 1)) << (k * bits) for k in range(count)), limit=200)
+                    if not sat:
+                        op("%s%d_add%s" % (name, count, tail), "%s%d%s.add %%o, %%a, %%b, %%c;" % (name, count, form), ["b32"] * 3, "b32",
+                           lambda x, y, z: z + sum(element(x, y, k) for k in range(count)), limit=200)
+                whole = lambda x, y: (lambda r: clamp(r, 32, d) if sat else r)(fn(part(x, 0, 32, a), part(y, 0, 32, b)))
+                op("%s%s" % (name, tail), "%s%s %%o, %%a, %%b;" % (name, form), ["b32", "b32"], "b32", whole, limit=200)
+        op("%s_second" % name, "%s.s32.s32.s32.max %%o, %%a, %%b, %%c;" % name, ["b32"] * 3, "b32",
+           lambda x, y, z: max(signed(fn(signed(x, "s32"), signed(y, "s32")), "s32"), signed(z, "s32")), limit=300)
+
+
+def half_atomics():
+    for t, target in (("f16", "sm_75"), ("bf16", "sm_90")):
+        f, version = FORMATS[t], "7.8"
+        add = lambda x, y: f_add(x, y, f)
+        for form, unit, fn in (("add.noftz." + t, t, add),
+                               ("add.noftz.%sx2" % t, t + "x2", lambda x, y: add(x & M16, y & M16) | add(x >> 16, y >> 16) << 16)):
+            size, memory = SIZE[unit], memory_type(unit)
+            # Aligned to the size; the neighbours of a 16-bit one stay as they are.
+            values = tuples([unit, unit], 200)
+            for space in ("global", "shared"):
+                where = "ld.param.u64 %%l0, [po];\nmad.wide.u32 %%l0, %%t, %d, %%l0;" % size
+                if space == "shared":
+                    where = ".shared .align 8 .b8 buf[%d];\nmov.u64 %%l0, buf;\nmad.wide.u32 %%l0, %%t, %d, %%l0;" % (size * len(values), size)
+                body = "%s\nst.%s.%s [%%l0], %%a;\natom.%s.%s %%p, [%%l0], %%b;\nld.%s.%s %%o, [%%l0];" % (
+                    where, space, memory, space, form, space, memory)
+                emit("atom_%s_%s" % (space, form.replace(".", "_")), "atom.%s.%s" % (space, form), [unit, unit], [unit, unit], body,
+                     [(fn(x, y), x) for x, y in values], values, target=target, version=version)
+            body = "ld.param.u64 %%l0, [po];\nmad.wide.u32 %%l0, %%t, %d, %%l0;\nst.global.%s [%%l0], %%a;\ncvta.global.u64 %%l1, %%l0;\n" \
+                   "red.%s [%%l1], %%b;\nld.global.%s %%o, [%%l0];" % (size, memory, form, memory)
+            emit("red_" + form.replace(".", "_"), "red." + form, [unit, unit], [unit], body, [(fn(x, y),) for x, y in values], values,
+                 target=target, version=version)
+    values = tuples(["b16", "b16"], 144)
+    for space in ("global", "shared"):
+        where = "ld.param.u64 %l0, [po];\nmad.wide.u32 %l0, %t, 2, %l0;"
+        if space == "shared":
+            where = ".shared .align 8 .b8 buf[%d];\nmov.u64 %%l0, buf;\nmad.wide.u32 %%l0, %%t, 2, %%l0;" % (2 * len(values))
+        emit("atom_%s_cas_b16" % space, "atom.cas.b16", ["b16", "b16"], ["b16", "b16"],
+             "%s\nst.%s.b16 [%%l0], %%a;\natom.%s.cas.b16 %%p, [%%l0], %%b, 77;\nld.%s.b16 %%o, [%%l0];" % (where, space, space, space),
+             [(77 if x == y else x, x) for x, y in values], values, target="sm_75", version="7.0")
+
+
 def main():
-    for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions, atomics):
+    for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions, atomics,
+                  narrow_formats, packed, video, half_atomics):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):

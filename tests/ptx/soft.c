@@ -46,6 +46,7 @@ struct soft_bench *soft_bench_create(void)
     /* The upper half stays inaccessible: what lies in the window but is not allocated. */
     if (mprotect(s->window, WINDOW_BYTES / 2, PROT_READ | PROT_WRITE) != 0)
         abort();
+    interp_serve(&s->helpers);
     soft_helpers_init(&s->helpers, soft_print_create(1u << 16));
     return s;
 }

@@ -11,6 +11,7 @@
 #include "device/attributes.h"
 #include "device/guard.h"
 #include "device/soft/exec/launch.h"
+#include "device/soft/interp/interp.h"
 #include "device/soft/kernel.h"
 #include "device/soft/loader/compiler.h"
 
@@ -89,6 +90,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->print_lock, NULL);
     tp_output_init(&c->output, config->session);
+    interp_serve(&c->helpers);
     soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
     if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||

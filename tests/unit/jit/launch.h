@@ -12,6 +12,7 @@
 
 #include "device/soft/exec/code.h"
 #include "device/soft/exec/helpers.h"
+#include "device/soft/interp/interp.h"
 #include "device/soft/ir/spaces.h"
 
 #define LAUNCH_WINDOW      UINT64_C(0x400000000000)
@@ -40,6 +41,7 @@ static inline void launch_init(struct launch *l)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     if (p == MAP_FAILED)
         launch_die("window");
+    interp_serve(&l->helpers);
     soft_helpers_init(&l->helpers, NULL);
     uint8_t *shared = aligned_alloc(4096, SOFT_SHARED_GUARD + LAUNCH_SHARED);
     if (!shared)

@@ -352,10 +352,8 @@ static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t m
 
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
 {
-    *h = (struct soft_helpers) {
-        .vprintf = helper_vprintf,
-        .assert_fail = helper_assert_fail,
-        .print = print,
-        .mma = soft_helper_mma,
-    };
+    h->vprintf = helper_vprintf;
+    h->assert_fail = helper_assert_fail;
+    h->print = print;
+    h->mma = soft_helper_mma;
 }

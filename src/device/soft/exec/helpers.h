@@ -12,6 +12,7 @@
 #include "device/soft/exec/code.h"
 
 struct soft_print;
+struct ir_instr;
 
 /* Compiled code calls through this table: new entries at the end, others change SOFT_ABI_VERSION. */
 struct soft_helpers {
@@ -25,6 +26,11 @@ struct soft_helpers {
     void (*assert_fail)(struct soft_block *b, uint32_t thread, uint64_t message, uint64_t file, uint32_t line,
                         uint64_t function);
     struct soft_print *print; /* NULL: prints go nowhere */
+    /* An instruction on values for 32 lanes, by operand and lane: its sources in, its result and second, predicate result
+     * out. The interpreter's (interp_serve). */
+    void (*compute)(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP]);
+    /* A float addition of 16-bit elements (one, or a pair) to memory, atomic; returns what was there. */
+    uint32_t (*add_halves)(uint32_t type, void *at, uint32_t v);
     /* IR_OP_MMA for a warp, by register and lane: `in` has 7 registers, `out` 4; a, b: what A and B
      * consist of, enum ir_mma. */
     void (*mma)(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
@@ -33,7 +39,7 @@ struct soft_helpers {
 
 void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
 
-/* The entries above; `print` is kept. */
+/* The entries above, but for the interpreter's; `print` is kept. */
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);
 
 /* One call's text is cut at this length. */

@@ -11,9 +11,13 @@
 #include "device/soft/exec/code.h"
 
 struct ir_module;
+struct soft_helpers;
 
 /* Code for entry `fn` of `m`, which may be destroyed afterwards. NULL with a one-line reason in `why`: an instruction
  * that the interpreter does not know, or too little memory. Any thread. */
 struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size);
+
+/* What the interpreter does for compiled code, too. */
+void interp_serve(struct soft_helpers *h);
 
 #endif

@@ -28,6 +28,26 @@ const struct interp_insn *interp_lanes_scalar(const struct interp_insn *i, struc
     return i + 1;
 }
 
+void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP])
+{
+    interp_scalar *scalar = interp_scalar_find(i);
+#if defined(__x86_64__)
+    unsigned mode = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(0x1f80); /* a kernel may run with one that flushes */
+#endif
+    for (unsigned l = 0; l < SOFT_WARP && scalar; l++) {
+        uint64_t s[IR_MAX_SRC] = { 0 };
+        bool p = false;
+        for (unsigned k = 0; k < i->src_count; k++)
+            s[k] = in[k][l];
+        out[0][l] = scalar(i, s, &p);
+        out[1][l] = p;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(mode);
+#endif
+}
+
 /* mov {d, d ..}, s: the low part first. */
 const struct interp_insn *interp_lanes_unpack(const struct interp_insn *i, struct interp_run *r)
 {

@@ -4,6 +4,8 @@
  *
  * Every element is read and written by one atomic access of its size, so that other blocks never see half of one.
  */
+#include "device/soft/exec/helpers.h"
+#include "device/soft/interp/interp.h"
 #include "device/soft/interp/program.h"
 
 #include <string.h>
@@ -290,4 +292,16 @@ const struct interp_insn *interp_atom(const struct interp_insn *i, struct interp
             interp_lane_write(r, i->d, a->width[2], l, a->is_signed ? interp_extend(a->type, old) : old);
     }
     return i + 1;
+}
+
+static uint32_t add_halves(uint32_t type, void *at, uint32_t v)
+{
+    const struct interp_access a = { .op = IR_ATOM_ADD, .type = (uint8_t)type };
+    return ir_types[type].size == 2 ? (uint32_t)atomic_16(&a, at, v, 0) : (uint32_t)atomic_32(&a, at, v, 0);
+}
+
+void interp_serve(struct soft_helpers *h)
+{
+    h->compute = interp_compute;
+    h->add_halves = add_halves;
 }

@@ -230,6 +230,8 @@ uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame);
 /* --- lanes.c --- */
 interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, interp_pred_logic, interp_helper;
 interp_scalar interp_scalar_isspacep;
+/* soft_helpers.compute */
+void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP]);
 
 /* --- cross.c --- */
 interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_mma,

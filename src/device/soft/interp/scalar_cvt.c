@@ -3,6 +3,8 @@
  *
  * All numbers go through the exact (sign, mantissa, exponent) form of format.h; rounding happens once.
  */
+#include <math.h>
+
 #include "device/soft/interp/format.h"
 #include "device/soft/interp/scalar.h"
 
@@ -148,8 +150,83 @@ static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
     return n.class == INTERP_NOT_A_NUMBER ? INTERP_NAN_F32 : (i->flags & IR_F_RELU) && n.negative ? 0 : r;
 }
 
+/* --- values of 8 bits, in pairs --- */
+
+struct byte_format {
+    int fraction, least; /* bits; exponent of the smallest normal number */
+    double most;
+    bool has_infinity;
+};
+
+static struct byte_format byte_format(uint8_t type)
+{
+    return type == IR_E4M3X2 ? (struct byte_format) { 3, -6, 448.0, false }
+                             : (struct byte_format) { 2, -14, 57344.0, true };
+}
+
+/* To nearest even; what is too large becomes the largest number. NaN: 0x7f. */
+static uint64_t to_byte(const struct ir_instr *i, double v)
+{
+    struct byte_format f = byte_format(i->type);
+    if (v != v)
+        return 0x7f;
+    bool negative = signbit(v);
+    if (negative && (i->flags & IR_F_RELU))
+        return 0;
+    int exponent;
+    double magnitude = fabs(v);
+    if (magnitude == 0)
+        return negative ? 0x80 : 0;
+    (void)frexp(fmin(magnitude, f.most), &exponent);
+    exponent = exponent - 1 < f.least ? f.least : exponent - 1;
+    double steps = ldexp(fmin(magnitude, 2 * f.most), f.fraction - exponent), whole = floor(steps);
+    double rest = steps - whole;
+    whole += rest > 0.5 || (rest == 0.5 && fmod(whole, 2) != 0);
+    if (ldexp(whole, exponent - f.fraction) > f.most)
+        return (negative ? 0x80 : 0) | (f.has_infinity ? 0x7b : 0x7e);
+    /* Steps count on over the exponents: the number's bits are those above the smallest exponent. */
+    uint64_t bits = (uint64_t)whole + ((uint64_t)(exponent - f.least) << f.fraction);
+    return bits | (negative ? 0x80 : 0);
+}
+
+static double of_byte(uint8_t type, uint8_t bits)
+{
+    struct byte_format f = byte_format(type);
+    int e = (bits & 0x7f) >> f.fraction, m = bits & ((1 << f.fraction) - 1);
+    int top = f.has_infinity ? 31 : 15;
+    double v = ldexp(e ? m + (1 << f.fraction) : m, (e ? e - 1 : 0) + f.least - f.fraction);
+    if (e == top && (f.has_infinity || m == 7))
+        v = m && !(f.has_infinity && m == 0) ? NAN : INFINITY;
+    return bits & 0x80 ? -v : v;
+}
+
+static double real_of(uint8_t type, uint64_t bits)
+{
+    return type == IR_F32 ? (double)interp_f32(bits) : (double)interp_half_to_float(IR_F16, (uint16_t)bits);
+}
+
+static uint64_t half_of_byte(const struct ir_instr *i, uint8_t bits)
+{
+    double v = of_byte(i->type2, bits);
+    if (v != v)
+        return INTERP_NAN_HALF;
+    return (i->flags & IR_F_RELU) && signbit(v) ? 0 : interp_half_from_double(IR_F16, v);
+}
+
+/* Upper, then lower: two values of f32, or the halves of a register. */
+static uint64_t to_bytes(const struct ir_instr *i, const uint64_t *s)
+{
+    bool pair = i->type2 == IR_F16X2;
+    uint64_t high = to_byte(i, real_of(i->type2, pair ? s[0] >> 16 : s[0]));
+    return high << 8 | to_byte(i, real_of(i->type2, pair ? s[0] : s[1]));
+}
+
 uint64_t interp_scalar_cvt(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
+    if (i->type == IR_E4M3X2 || i->type == IR_E5M2X2)
+        return to_bytes(i, s);
+    if (i->type2 == IR_E4M3X2 || i->type2 == IR_E5M2X2)
+        return half_of_byte(i, (uint8_t)(s[0] >> 8)) << 16 | half_of_byte(i, (uint8_t)s[0]);
     if (i->type == IR_F16X2 || i->type == IR_BF16X2) { /* the first source goes to the upper half */
         uint8_t half = i->type == IR_F16X2 ? IR_F16 : IR_BF16;
         return convert(i, half, s[0]) << 16 | (convert(i, half, s[1]) & 0xffff);

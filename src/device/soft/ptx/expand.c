@@ -264,8 +264,13 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
         const char *word;
         ptx_expansion *run;
     } all[] = {
-        { "cp", ptx_x_cp },     { "ldmatrix", ptx_x_matrix },  { "mbarrier", ptx_x_mbarrier },
-        { "mma", ptx_x_mma },   { "movmatrix", ptx_x_matrix }, { "stmatrix", ptx_x_matrix },
+        { "cp", ptx_x_cp },          { "ldmatrix", ptx_x_matrix },  { "mbarrier", ptx_x_mbarrier },
+        { "mma", ptx_x_mma },        { "movmatrix", ptx_x_matrix }, { "stmatrix", ptx_x_matrix },
+        { "vabsdiff", ptx_x_video }, { "vabsdiff2", ptx_x_video },  { "vabsdiff4", ptx_x_video },
+        { "vadd", ptx_x_video },     { "vadd2", ptx_x_video },      { "vadd4", ptx_x_video },
+        { "vmax", ptx_x_video },     { "vmax2", ptx_x_video },      { "vmax4", ptx_x_video },
+        { "vmin", ptx_x_video },     { "vmin2", ptx_x_video },      { "vmin4", ptx_x_video },
+        { "vsub", ptx_x_video },     { "vsub2", ptx_x_video },      { "vsub4", ptx_x_video },
         { "wmma", ptx_x_wmma },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {

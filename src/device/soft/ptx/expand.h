@@ -70,5 +70,6 @@ bool ptx_x_mma(struct ptx_expand *x);    /* mma.c */
 bool ptx_x_wmma(struct ptx_expand *x);   /* wmma.c */
 bool ptx_x_cp(struct ptx_expand *x);     /* async.c */
 bool ptx_x_mbarrier(struct ptx_expand *x);
+bool ptx_x_video(struct ptx_expand *x); /* packed.c */
 
 #endif

@@ -218,7 +218,9 @@ static bool form_store(struct ptx_parser *p, struct ir_instr *i, const struct pt
 
 static bool form_cvt(struct ptx_parser *p, struct ir_instr *i)
 {
-    bool pair = i->type == IR_F16X2 || i->type == IR_BF16X2;
+    /* Two values become one register, but for a pair of 8-bit ones that becomes a pair. */
+    bool pair = i->type2 == IR_F32 &&
+                (i->type == IR_F16X2 || i->type == IR_BF16X2 || i->type == IR_E4M3X2 || i->type == IR_E5M2X2);
     i->dst_count = 1;
     return ptx_parse_destination(p, i->type, true, false, &i->dst[0]) && next_source(p, i, i->type2, PTX_O_WIDER) &&
            (!pair || next_source(p, i, i->type2, 0));
@@ -310,8 +312,9 @@ static bool form_tail(struct ptx_parser *p, struct ir_instr *i, enum ir_type tai
 static bool form_lop3(struct ptx_parser *p, struct ir_instr *i)
 {
     struct ptx_token at;
+    bool pair = i->boolop != IR_BOOL_NONE;
     i->dst_count = 1;
-    if (!ptx_parse_destination(p, IR_B32, false, false, &i->dst[0]))
+    if (pair ? !parse_pair(p, i, IR_B32, true) : !ptx_parse_destination(p, IR_B32, false, false, &i->dst[0]))
         return false;
     for (unsigned s = 0; s < 3; s++)
         if (!next_source(p, i, IR_B32, 0))
@@ -321,7 +324,7 @@ static bool form_lop3(struct ptx_parser *p, struct ir_instr *i)
         return false;
     if (i->src[3].kind != IR_SRC_IMM || i->src[3].bits > 255)
         return ptx_fail(p, -EINVAL, &at, "the table of 'lop3' is a constant 0 .. 255");
-    return true;
+    return !pair || next_source(p, i, IR_PRED, PTX_O_NOT);
 }
 
 static bool form_barrier(struct ptx_parser *p, struct ir_instr *i)

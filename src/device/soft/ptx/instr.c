@@ -12,6 +12,7 @@ struct ptx_modifiers {
     uint8_t part;    /* lo, hi, wide */
     uint8_t compare; /* as in the text: also PTX_CMP_* */
     uint8_t barrier, barred;
+    bool tf32; /* cvt: its first type, kept as .b32 */
 };
 
 static bool has(const struct ptx_modifiers *mods, uint64_t kinds)
@@ -110,6 +111,12 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
     for (; p->token.kind == PTX_DOT; ptx_advance(p)) {
         const struct ptx_token *t = &p->token;
         bool known;
+        if (i->op == IR_OP_CVT && mods->types == 0 && ptx_text_is(t, "tf32")) {
+            mods->tf32 = true;
+            mods->types++;
+            i->type = IR_B32;
+            continue;
+        }
         const struct ptx_word *word = ptx_words_find_modifier(&p->words, t->text, t->length, g->modifiers, &known);
         if (!word)
             return ptx_fail(p, known ? -EINVAL : -ENOTSUP, t, "modifier '.%.*s' of '%s' %s", PTX_TEXT(t),
@@ -215,6 +222,17 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     }
 }
 
+/* Two values of 8 bits: from two of f32 or a pair of f16, or to such a pair. */
+static bool check_byte_floats(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
+{
+    bool to = i->type == IR_E4M3X2 || i->type == IR_E5M2X2;
+    if (i->round != IR_ROUND_N || has(mods, PTX_K(FTZ) | PTX_K(SAT)) || has(mods, PTX_K(SATFINITE)) != to)
+        return wrong(p, mods, i, to ? "needs .rn and .satfinite" : "needs .rn alone");
+    return (to ? i->type2 == IR_F32 || i->type2 == IR_F16X2 : i->type == IR_F16X2) ||
+           ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported", ir_types[i->type].text,
+                    ir_types[i->type2].text);
+}
+
 static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx_modifiers *mods)
 {
     if (mods->types != 2)
@@ -222,7 +240,14 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
     bool to = ir_type_is_float(i->type), from = ir_type_is_float(i->type2);
     bool rounds = has(mods, PTX_K(ROUND)), integral = has(mods, PTX_K(ROUNDINT));
     bool pair = i->type == IR_F16X2 || i->type == IR_BF16X2;
-    if (i->type2 == IR_F16X2 || i->type2 == IR_BF16X2 || (pair && i->type2 != IR_F32))
+    bool to_bytes = i->type == IR_E4M3X2 || i->type == IR_E5M2X2;
+    if (to_bytes || i->type2 == IR_E4M3X2 || i->type2 == IR_E5M2X2)
+        return check_byte_floats(p, i, mods);
+    if (mods->tf32)
+        return (i->type2 == IR_F32 && rounds && !integral && !has(mods, PTX_K(SATFINITE) | PTX_K(FTZ))) ||
+               wrong(p, mods, i, "of tf32 is from f32, with a rounding");
+    if (has(mods, PTX_K(SATFINITE)) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 || i->type2 == IR_BF16X2 ||
+        (pair && i->type2 != IR_F32))
         return ptx_fail(p, -ENOTSUP, mods->opcode, "'cvt.%s.%s' is not supported", ir_types[i->type].text,
                         ir_types[i->type2].text);
     if (rounds && integral)
@@ -252,10 +277,12 @@ static bool check_compare(struct ptx_parser *p, struct ir_instr *i, const struct
     enum ir_type type = i->op == IR_OP_SET ? i->type2 : i->type;
     uint8_t c = mods->compare;
     if (i->op == IR_OP_SET && (mods->types != 2 || (i->type != IR_U32 && i->type != IR_S32 && i->type != IR_F32 &&
-                                                    i->type != IR_F16 && i->type != IR_BF16 && i->type != IR_B32)))
+                                                    i->type != IR_F16 && i->type != IR_BF16 && i->type != IR_B32 &&
+                                                    i->type != IR_F16X2 && i->type != IR_BF16X2)))
         return wrong(p, mods, i, "is not supported: set.cmp.{u32,s32,f32,f16}.type");
-    if (type == IR_F16X2 || type == IR_BF16X2)
-        return ptx_fail(p, -ENOTSUP, mods->opcode, "'%s' of type '.%s' is not supported", ir_ops[i->op].text,
+    bool pair = type == IR_F16X2 || type == IR_BF16X2;
+    if (i->op == IR_OP_SET && (pair || i->type == IR_F16X2 || i->type == IR_BF16X2) && i->type != type)
+        return ptx_fail(p, -ENOTSUP, mods->opcode, "'set.%s.%s' is not supported", ir_types[i->type].text,
                         ir_types[type].text);
     if (c == IR_CMP_NONE)
         return wrong(p, mods, i, "needs a comparison (.eq ..)");
@@ -278,7 +305,9 @@ static bool check_atomic(struct ptx_parser *p, struct ir_instr *i, const struct 
         return wrong(p, mods, i, "needs an operation (.add ..)");
     char class = ir_types[i->type].class;
     uint8_t size = ir_types[i->type].size;
-    bool right = false;
+    bool right = false, half = class == 'F' && i->type != IR_F32 && i->type != IR_F64;
+    if (has(mods, PTX_K(NOFTZ)) != (half && i->mode == IR_ATOM_ADD))
+        return wrong(p, mods, i, half ? "needs .noftz" : "takes no .noftz");
     switch (i->mode) {
     case IR_ATOM_ADD:
         right = class == 'U' || class == 'S' || class == 'F';
@@ -298,7 +327,7 @@ static bool check_atomic(struct ptx_parser *p, struct ir_instr *i, const struct 
         break;
     case IR_ATOM_EXCH:
     case IR_ATOM_CAS:
-        right = i->op == IR_OP_ATOM && class != 'F';
+        right = i->op == IR_OP_ATOM && class != 'F' && (size > 2 || i->mode == IR_ATOM_CAS);
         break;
     default:
         break;
@@ -460,5 +489,7 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
     if (!ptx_expect(p, ';'))
         return false;
     bool dropped = (ir_ops[i.op].properties & IR_P_NOP) && i.op != IR_OP_NANOSLEEP;
+    if (ptx_is_in_pieces(&i))
+        return ptx_append_pieces(p, opcode, &i);
     return dropped || ptx_append_instr(p, &i);
 }

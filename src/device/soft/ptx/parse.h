@@ -188,6 +188,11 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out);
 bool ptx_parse_expanded(struct ptx_parser *p, const struct ptx_token *opcode, ptx_expansion *run, uint32_t guard,
                         bool guard_not);
 
+/* packed.c */
+/* Whether an instruction is to be appended as several. */
+bool ptx_is_in_pieces(const struct ir_instr *i);
+bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, const struct ir_instr *i);
+
 /* forms.c */
 bool ptx_parse_operands(struct ptx_parser *p, struct ir_instr *i, const struct ptx_token *opcode);
 

@@ -66,6 +66,7 @@ enum ptx_kind {
     PTX_K_BOOL,
     PTX_K_ATOMIC,
     PTX_K_NOFTZ,
+    PTX_K_SATFINITE,
     PTX_K_SHUFFLE,
     PTX_K_DIRECTION, /* shf: l r */
     PTX_K_AMOUNT,    /* clamp wrap */
