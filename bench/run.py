@@ -199,7 +199,15 @@ def bench_idle_client(b):
     b.row("idle_client", "soft", "MiB", each=(sizes[-1] - sizes[0]) / (len(sizes) - 1) / 1024, must=2.0, wants=0.5)
 
 
+def bench_kernels(b):
+    """Kernels as programs have them, compiled, against loops in C: one thread, alternating."""
+    text = output([b.tool("kernel_set")], b.env())
+    for name, n, ours, best in re.findall(r"^(\w+) +n=(\d+) +gmux +([0-9.]+) us, C +([0-9.]+) us", text, re.M):
+        b.row(f"kernel {name} {n}", "soft", "us", gmux=float(ours), c=float(best), ratio=float(best) / float(ours))
+
+
 BENCHES = {
+    "kernels": bench_kernels,
     "nbody": bench_nbody,
     "three_unlimited": lambda b: bench_three(b, 0),
     "three_limited": lambda b: bench_three(b, 33),
