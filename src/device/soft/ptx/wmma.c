@@ -164,7 +164,7 @@ static bool load(struct ptx_expand *x)
 
     uint32_t regs[8];
     enum role role = which == 2 ? ROLE_C : (which == 0) != t.transposed ? ROLE_A : ROLE_B;
-    unsigned elements = role == ROLE_C ? (k->mma == IR_MMA_F16 ? 2 : 1) : k->bits == 64 ? 1 : 32 / k->bits;
+    unsigned elements = role == ROLE_C ? (k->mma == IR_MMA_F16 ? 2u : 1u) : k->bits == 64 ? 1u : 32u / k->bits;
     unsigned steps = role == ROLE_C ? 1 : shape[2] / (4 * elements), depth = 4 * elements;
     unsigned used = role == ROLE_A   ? steps * t.rows * (t.half ? 1 : 2)
                     : role == ROLE_B ? steps * t.columns
