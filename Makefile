@@ -23,8 +23,8 @@ demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone ru
 test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
 	@$(if $(filter cuda,$(DEVICE)),scripts/gpu-test.sh,scripts/test.sh) $(BUILD)
 
-check: lint ## lint, both compilers, ASan+UBSan, TSan, fuzz corpora
-	@scripts/check.sh
+check: ## what .ci/run does: lint, commits, both compilers, the suite, also under ASan+UBSan and TSan
+	@scripts/check.sh $(BUILD)
 
 bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS, in $(BUILD)/gpu.json
 	@$(if $(filter cuda,$(DEVICE)),bench/gpu.py,bench/run.py) $(BUILD)
@@ -42,7 +42,7 @@ lint: ## layering, file sizes, spelling of names, formatting
 	@scripts/lint.py
 
 format: ## clang-format on all C files
-	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
 ptx: ## compile the example kernels to PTX again (clang 19)
 	@scripts/make-ptx.sh

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
 build=build-fuzz
-[ -f $build/build.ninja ] || CC="${CC:-clang}" meson setup $build -Dfuzz=true -Dtests=disabled -Dbench=false \
+[ -f $build/build.ninja ] || CC="${CC:-clang-14}" meson setup $build -Dfuzz=true -Dtests=disabled -Dbench=false \
     -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized >/dev/null
 ninja -C $build --quiet fuzzers
 [ $# -gt 0 ] || set -- $(ls $build/fuzz/*.args | sed 's:.*/fuzz_\(.*\)\.args:\1:')
