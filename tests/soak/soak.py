@@ -344,13 +344,19 @@ class Soak:
         """Nobody is left: nothing is charged, and all that is there is one of each. {pid: (name, descriptors, bytes)}"""
         self.trim_logs()
 
-        def one_of_each():
+        def one_of_each():  # and none of a daemon that was killed: those end now
+            if any(self.parent(pid) != self.daemon.pid for pid in self.of_name("gmux-server")):
+                return False
             names = sorted(self.ours().values())
             return names in (["gmux-control"], ["gmux-control", "gmux-executor", "gmux-server"])
         wait_until("servers without clients have ended", one_of_each)
         for server in self.of_name("gmux-server"):
             wait_until("nothing is charged", lambda: not any(self.charges(server).values()))
         return {pid: (name, self.descriptors(pid), self.private_bytes(pid)) for pid, name in self.ours().items()}
+
+    @staticmethod
+    def parent(pid):
+        return int((read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [0, 0])[1])
 
     @staticmethod
     def descriptors(pid):
