@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "device/cgroup.h"
 
 #define PRIORITIES 6u /* 0 .. -5, as GPUs have them */
 
@@ -178,13 +179,16 @@ static int32_t clock_khz(void)
     return khz > 0 && khz < INT32_MAX ? (int32_t)khz : 1000000;
 }
 
-/* Half of the machine's memory for all devices, in whole MiB: the rest stays with the programs that use them. */
+/* Half of the memory that there is for this process, for all devices, in whole MiB: the rest stays with the programs that
+ * use them, and with what is around a kernel. */
 static uint64_t memory_total(uint32_t devices)
 {
     struct sysinfo si;
     if (sysinfo(&si) != 0)
         return 1ull << 30;
-    uint64_t half = (uint64_t)si.totalram * si.mem_unit / 2 / devices;
+    uint64_t all =
+        GM_MIN((uint64_t)si.totalram * si.mem_unit, dev_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup"));
+    uint64_t half = all / 2 / devices;
     return GM_MAX(half & ~((1ull << 20) - 1), 64ull << 20);
 }
 

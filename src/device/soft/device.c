@@ -15,6 +15,10 @@
 #include "device/soft/kernel.h"
 #include "device/soft/loader/compiler.h"
 
+/* What all clients' modules may take: a part of what the devices have, so that it follows the machine's memory. */
+#define CODE_PART 4u
+#define CODE_MOST (2ull << 30)
+
 #define PRINT_BYTES (1u << 20) /* texts of one client's kernels that nobody has taken yet */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
@@ -39,6 +43,7 @@ static void soft_close(struct dev *d)
         return;
     soft_sched_destroy(d->sched);
     soft_compiler_destroy(d->compiler);
+    pthread_mutex_destroy(&d->code_lock);
     free(d);
 }
 
@@ -55,6 +60,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         dev_info_describe(&d->info[i], "gmux soft device", config.workers, i, d->count);
         d->info[i].completes_always = true;
     }
+    d->code_max = GM_MIN(d->info[0].memory_total * d->count / CODE_PART, CODE_MOST);
+    pthread_mutex_init(&d->code_lock, NULL);
     d->events = *events;
     if (soft_sched_create(&d->sched, &config) < 0) {
         soft_close(d);

@@ -14,6 +14,23 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
+static void code_destroy(struct soft_code *code)
+{
+    if (code && code->destroy)
+        code->destroy(code);
+}
+
+/* The variant has its compiled form from now on, if the client may have that much. */
+static void variant_take(struct soft_variant *v, struct soft_code *code)
+{
+    if (soft_charge(v->kernel->module, code->bytes)) {
+        atomic_store_explicit(&v->code, code, memory_order_release);
+        return;
+    }
+    gm_info(&topic, "kernel %s stays in the interpreter: the client's modules take too much memory", v->kernel->name);
+    code_destroy(code);
+}
+
 static void compiled(void *arg, struct soft_code *code, bool unsupported, const char *reason)
 {
     struct soft_variant *v = arg;
@@ -22,7 +39,8 @@ static void compiled(void *arg, struct soft_code *code, bool unsupported, const 
         gm_debug(&topic, "kernel %s: compiled for blocks of %ux%ux%u", k->name, v->ntid[0], v->ntid[1], v->ntid[2]);
     else
         gm_info(&topic, "kernel %s stays in the interpreter: %s", k->name, reason);
-    atomic_store_explicit(&v->code, code, memory_order_release);
+    if (code)
+        variant_take(v, code);
     soft_module_unref(k->module);
 }
 
@@ -38,7 +56,7 @@ static void variant_order(struct soft_variant *v)
     memcpy(job.options.ntid, v->ntid, sizeof(job.options.ntid));
     struct soft_code *code = soft_compiler_lookup(compiler, &job);
     if (code) {
-        atomic_store_explicit(&v->code, code, memory_order_release);
+        variant_take(v, code);
         return;
     }
     soft_module_ref(m);
@@ -63,12 +81,6 @@ struct soft_variant *soft_kernel_variant(struct soft_kernel *k, const uint32_t n
         memcpy(v->ntid, ntid, sizeof(v->ntid));
     variant_order(v);
     return v;
-}
-
-static void code_destroy(struct soft_code *code)
-{
-    if (code && code->destroy)
-        code->destroy(code);
 }
 
 void soft_kernel_finish(struct soft_kernel *k)

@@ -53,6 +53,10 @@ struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels);
 void soft_module_ref(struct dev_module *m);
 void soft_module_unref(struct dev_module *m);
 
+/* charge.c. A module takes that much more memory of this process; false: more than its client may have. Any thread. */
+GM_MUST_CHECK bool soft_charge(struct dev_module *m, uint64_t bytes);
+void soft_give_back(struct dev_module *m, uint64_t bytes);
+
 /* module.c: the module part of struct dev_ops. */
 int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                      struct dev_module **out, struct dev_module_info *info);

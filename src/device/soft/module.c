@@ -56,6 +56,7 @@ void soft_module_unref(struct dev_module *m)
         return;
     for (uint32_t i = 0; i < m->kernel_count; i++)
         soft_kernel_finish(&m->kernels[i]);
+    soft_give_back(m, UINT64_MAX);
     ir_module_destroy(m->ir);
     free(m->kernels);
     free(m->globals);
@@ -130,8 +131,14 @@ static int kernel_interpret(struct soft_kernel *k, const struct ir_module *ir, u
     return k->lacks ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
 }
 
+static int too_much(char *why, size_t why_size)
+{
+    snprintf(why, why_size, "the client's modules take more memory than one client's may");
+    return GM_CUDA_OUT_OF_MEMORY;
+}
+
 /* One kernel for each entry. */
-static int kernels_make(struct dev_module *m, struct dev_modinfo *info)
+static int kernels_make(struct dev_module *m, struct dev_modinfo *info, char *why, size_t why_size)
 {
     const struct ir_module *ir = m->ir;
     uint32_t n = 0;
@@ -143,6 +150,8 @@ static int kernels_make(struct dev_module *m, struct dev_modinfo *info)
         int r = kernel_interpret(k, ir, i);
         if (r != GM_CUDA_SUCCESS)
             return r;
+        if (k->interpreter && !soft_charge(m, k->interpreter->bytes))
+            return too_much(why, why_size);
         kernel_describe(k, ir, &ir->fns[i], info);
     }
     return GM_CUDA_SUCCESS;
@@ -202,6 +211,8 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     *out = m;
     m->ir = ir;
     m->text_size = size;
+    if (!soft_charge(m, ir_module_bytes(ir) + size + ir->strings_size + kernels * sizeof(*m->kernels)))
+        return too_much(why, why_size);
     m->text = malloc(GM_MAX(size, (size_t)1));
     m->names = malloc(GM_MAX(ir->strings_size, (uint64_t)1));
     if (!m->text || !m->names)
@@ -229,7 +240,7 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
                  "machine code for a GPU; the software device needs PTX "
                  "(nvcc -ptx, or -gencode arch=compute_75,code=compute_75)");
     if (r == GM_CUDA_SUCCESS)
-        r = kernels_make(m, &collected);
+        r = kernels_make(m, &collected, why, sizeof(why));
     if (r == GM_CUDA_SUCCESS)
         r = globals_lay_out(m, &collected);
     if (r == GM_CUDA_SUCCESS)
@@ -276,6 +287,7 @@ int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initi
             m->globals[i] += globals_address;
     if (initialise && m->globals_size && dev_guard_call(&g, globals_write, m) != 0)
         return GM_CUDA_INVALID_VALUE;
+    soft_give_back(m, ir_module_bytes(m->ir));
     ir_module_destroy(m->ir);
     m->ir = NULL;
     return GM_CUDA_SUCCESS;

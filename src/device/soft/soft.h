@@ -19,6 +19,8 @@ struct dev {
     struct dev_events events;
     struct soft_sched *sched;
     struct soft_compiler *compiler; /* NULL: interpreter only */
+    pthread_mutex_t code_lock;
+    uint64_t code_bytes, code_max; /* charge.c; code_lock */
 };
 
 struct dev_client {
@@ -31,6 +33,7 @@ struct dev_client {
     struct tp_output output; /* print_lock to move texts there from the print buffer */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
+    uint64_t code_bytes;    /* dev->code_lock */
 };
 
 /* One thread at a time, but for `refs`: one for the client's list, one for each launch that has not ended. */
@@ -38,6 +41,7 @@ struct dev_module {
     struct gm_list link; /* client->modules */
     struct dev_client *client;
     _Atomic uint32_t refs;
+    uint64_t code_bytes; /* charged for it; dev->code_lock */
     uint32_t kernel_count;
     struct soft_kernel *kernels;
     uint64_t *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */

@@ -67,6 +67,7 @@ struct soft_code {
     uint32_t save_bytes;  /* per warp: what run_block needs in b->save */
     uint32_t local_bytes; /* per thread */
     const char *tier;     /* "interpreter", "compiled" */
+    uint64_t bytes;       /* of memory that it takes */
 };
 
 #endif

@@ -16,6 +16,7 @@
 #include "device/soft/kernel.h"
 
 #define LOCAL_MOST    (256ull << 20) /* local memory of a block */
+#define SAVE_MOST     (256ull << 20) /* registers of a block */
 #define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
 #define PARAM_SLACK   64u            /* vector loads may read behind the last parameter */
 
@@ -260,6 +261,8 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
     uint32_t local = GM_MAX(k->local_bytes, k->interpreter->local_bytes);
     if ((uint64_t)local * threads > LOCAL_MOST)
         return "more local memory than there is";
+    if (k->interpreter->save_bytes * ((threads + SOFT_WARP - 1) / SOFT_WARP) > SAVE_MOST)
+        return "more registers than there is room for";
     return NULL;
 }
 

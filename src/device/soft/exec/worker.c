@@ -20,6 +20,7 @@
 #define SPIN_NS       20000u  /* looking for work before sleeping */
 #define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
 #define TIMERSLACK_NS 1000u
+#define SCRATCH_KEPT  (16u << 20) /* more than that goes back when another client comes */
 
 bool soft_scratch_reserve(struct soft_scratch *m, size_t size)
 {
@@ -39,6 +40,11 @@ bool soft_scratch_reserve(struct soft_scratch *m, size_t size)
 
 static void scratch_wipe(struct soft_scratch *m)
 {
+    if (m->size > SCRATCH_KEPT) {
+        munmap(m->data, m->size);
+        *m = (struct soft_scratch) { .data = NULL };
+        return;
+    }
     if (m->dirty)
         memset(m->data, 0, m->dirty);
     m->dirty = 0;

@@ -236,6 +236,13 @@ static void code_destroy(struct soft_code *base)
     free(c);
 }
 
+static uint64_t program_bytes(const struct interp_program *p)
+{
+    return (uint64_t)p->insn_count * sizeof(*p->insns) + p->block_count * sizeof(*p->blocks) +
+           p->access_count * sizeof(*p->accesses) + p->slow_count * sizeof(*p->slows) +
+           p->target_count * sizeof(*p->targets) + p->clear_count * sizeof(*p->clear) + p->const_bytes;
+}
+
 struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
 {
     if (m->fns[fn].lacks) {
@@ -268,6 +275,7 @@ struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, cha
         .save_bytes = c->program.frame_bytes,
         .local_bytes = m->fns[fn].local_bytes,
         .tier = "interpreter",
+        .bytes = program_bytes(&c->program) + sizeof(*c),
     };
     if (ok)
         return &c->base;

@@ -16,9 +16,14 @@ struct ir_inliner {
     struct ir_raw_fn *raws;
     struct ir_problem *why;
     uint64_t work; /* elements copied so far */
+    uint64_t most;
 };
 
+/* Elements that may be copied: what one device function called in a great many places needs, and a little text cannot
+ * become a lot of memory. An instruction takes some 200 bytes. */
 #define INLINE_MAX_WORK (1ull << 22)
+#define INLINE_LEAST    (1ull << 18)
+#define INLINE_TIMES    64u /* for each instruction that stands in the text */
 
 /* One call being replaced. */
 struct ir_site {
@@ -45,7 +50,7 @@ static bool refuse_call(struct ir_inliner *in, const struct ir_raw_call *call, i
 static bool charge(struct ir_inliner *in, const struct ir_raw_call *call, uint64_t elements)
 {
     in->work += elements;
-    return in->work <= INLINE_MAX_WORK || refuse_call(in, call, -E2BIG, "too much code after inlining");
+    return in->work <= in->most || refuse_call(in, call, -E2BIG, "too much code after inlining");
 }
 
 static bool emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i)
@@ -448,6 +453,10 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_prob
     };
     if (m->fn_count == 0)
         return true;
+    in.most = INLINE_LEAST;
+    for (uint32_t i = 0; i < m->fn_count; i++)
+        in.most += (uint64_t)raws[i].instr_count * INLINE_TIMES;
+    in.most = GM_MIN(in.most, INLINE_MAX_WORK);
     struct frame *path = calloc(m->fn_count, sizeof(*path));
     uint8_t *state = calloc(m->fn_count, 1);
     bool right = (path && state) || no_memory(&in);

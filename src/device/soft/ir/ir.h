@@ -454,6 +454,8 @@ extern const char *const ir_helper_names[IR_HELPER_COUNT];
 
 /* Frees the module. NULL is fine. */
 void ir_module_destroy(struct ir_module *m);
+/* Bytes of memory that it takes, about. */
+uint64_t ir_module_bytes(const struct ir_module *m);
 
 /* Index of the entry of that name, or IR_NONE. */
 uint32_t ir_module_find_fn(const struct ir_module *m, const char *name);

@@ -52,6 +52,19 @@ void ir_module_destroy(struct ir_module *m)
     free(m);
 }
 
+uint64_t ir_module_bytes(const struct ir_module *m)
+{
+    uint64_t bytes = sizeof(*m) + m->fn_count * sizeof(*m->fns) + m->symbol_count * sizeof(*m->symbols) +
+                     m->param_count * sizeof(*m->params) + m->reloc_count * sizeof(*m->relocs) + m->init_size +
+                     m->strings_size;
+    for (uint32_t i = 0; i < m->fn_count; i++) {
+        const struct ir_fn *f = &m->fns[i];
+        bytes += f->instr_count * sizeof(*f->instrs) + f->block_count * sizeof(*f->blocks) +
+                 f->reg_count * sizeof(*f->regs) + f->succ_count * sizeof(*f->succ);
+    }
+    return bytes;
+}
+
 uint32_t ir_module_find_fn(const struct ir_module *m, const char *name)
 {
     for (uint32_t i = 0; i < m->fn_count; i++)

@@ -105,6 +105,7 @@ static struct soft_code *code_from_object(const void *bytes, size_t size, const 
     c->code.save_bytes = info->save_bytes;
     c->code.local_bytes = info->local_bytes;
     c->code.tier = "compiled";
+    c->code.bytes = loader_object_size(c->object) + sizeof(*c);
     return &c->code;
 }
 

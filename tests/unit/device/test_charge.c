@@ -1,0 +1,179 @@
+/*
+ * What modules take of the executor's memory is bounded, whatever the text is: a page of calls of calls becomes hundreds
+ * of thousands of instructions. And what of the machine's memory is the device's where a control group has less.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "device/cgroup.h"
+#include "device/soft/soft.h"
+#include "rig.h"
+
+#define MIB  (1ull << 20)
+#define MOST (128 * MIB)
+
+static struct rig rig;
+static char text[65536];
+
+static void begin(void)
+{
+    setenv("GMUX_SOFT_WORKERS", "1", 1);
+    setenv("GMUX_SOFT_JIT", "0", 1);
+    rig_open(&rig, &gmux_device);
+    rig.dev->code_max = MOST;
+}
+static void end(void)
+{
+    rig_close(&rig);
+}
+TestSuite(charge, .init = begin, .fini = end, .timeout = 60);
+
+static void GM_PRINTF(1, 2) add(const char *fmt, ...)
+{
+    size_t at = strlen(text);
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(text + at, sizeof(text) - at, fmt, ap);
+    va_end(ap);
+    cr_assert(n > 0 && (size_t)n < sizeof(text) - at);
+}
+
+/* f0 has ten instructions, each further one calls the one before it twice. */
+static void write_bomb(unsigned depth)
+{
+    text[0] = 0;
+    add(".version 7.0\n.target sm_75\n.address_size 64\n.func f0(.reg .u64 p)\n{\n.reg .u64 v;\n");
+    for (int i = 0; i < 5; i++)
+        add("ld.global.u64 v, [p];\nst.global.u64 [p+%d], v;\n", 8 * i);
+    add("ret;\n}\n");
+    for (unsigned i = 1; i <= depth; i++)
+        add(".func f%u(.reg .u64 p)\n{\ncall f%u, (p);\ncall f%u, (p);\nret;\n}\n", i, i - 1, i - 1);
+    add(".visible .entry k(.param .u64 q)\n{\n.reg .u64 p;\nld.param.u64 p, [q];\ncall f%u, (p);\nret;\n}\n", depth);
+}
+
+static int load(struct rig_client *c, struct dev_module **m)
+{
+    struct dev_module_info info;
+    int r = rig.ops->module_load(c->client, 0, text, strlen(text), WIRE_IMAGE_KIND_PTX, m, &info);
+    free(info.log);
+    return r;
+}
+
+static uint64_t resident(void)
+{
+    unsigned long pages = 0;
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/statm", "re");
+    cr_assert(f && fscanf(f, "%*u %lu", &pages) == 1);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+Test(charge, a_client_has_a_bound_and_leaves_room)
+{
+    struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB), *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
+    struct dev_module *modules[256];
+    int n = 0, r = 0;
+    write_bomb(11);
+    uint64_t before = resident();
+    while (n < 256 && (r = load(a, &modules[n])) == 0)
+        n++;
+    cr_log_info("%d modules of %zu bytes of text: %.1f MiB charged, %.1f MiB resident", n, strlen(text),
+                (double)a->client->code_bytes / MIB, (double)(resident() - before) / MIB);
+    cr_assert_eq(r, GM_CUDA_OUT_OF_MEMORY);
+    cr_assert(n > 0 && a->client->code_bytes <= MOST / 2);
+    cr_assert_lt(resident() - before, MOST, "%llu", (unsigned long long)(resident() - before));
+    struct dev_module *other;
+    cr_assert_eq(load(b, &other), 0);
+
+    /* Placed, a module takes less; unloaded, nothing. */
+    uint64_t all = a->client->code_bytes;
+    cr_assert_eq(rig.ops->module_place(modules[0], a->base, true), 0);
+    cr_assert_lt(a->client->code_bytes, all);
+    for (int i = 0; i < n; i++)
+        rig.ops->module_unload(modules[i]);
+    cr_assert_eq(a->client->code_bytes, 0);
+    cr_assert_eq(load(a, &modules[0]), 0);
+    rig_client_remove(&rig, 0);
+    rig_client_remove(&rig, 1);
+    cr_assert_eq(rig.dev->code_bytes, 0);
+}
+
+/* While it is parsed nothing is charged yet, so the text has a bound of its own. */
+Test(charge, a_little_text_does_not_become_a_lot)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    struct dev_module *m;
+    for (unsigned depth = 12; depth <= 60; depth += 4) {
+        write_bomb(depth);
+        bool loaded = load(c, &m) == 0;
+        cr_assert(!loaded || depth < 20, "depth %u", depth);
+        if (loaded)
+            rig.ops->module_unload(m);
+    }
+    unsigned long peak_kib = 0;
+    char line[256];
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof(line), f))
+        (void)sscanf(line, "VmHWM: %lu", &peak_kib);
+    cr_log_info("at most %lu MiB resident", peak_kib >> 10);
+    cr_assert(peak_kib > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    cr_assert_lt(peak_kib, 200u << 10);
+#endif
+}
+
+/* --- control groups ---------------------------------------------------------------------------------------------------- */
+
+static char root[] = "/tmp/gmux-cgroup-XXXXXX";
+
+static void put(const char *name, const char *content)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", root, name);
+    for (char *p = path + sizeof(root); (p = strchr(p, '/')); p++) {
+        *p = 0;
+        cr_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+        *p = '/';
+    }
+    GM_AUTO_FILE FILE *f = fopen(path, "we");
+    cr_assert(f && fputs(content, f) >= 0, "%s", path);
+}
+
+static uint64_t limit(const char *membership)
+{
+    char path[256];
+    put("membership", membership);
+    snprintf(path, sizeof(path), "%s/membership", root);
+    return dev_cgroup_memory(path, root);
+}
+
+Test(cgroup, the_least_limit_on_the_way_up_holds)
+{
+    char command[64];
+    cr_assert_not_null(mkdtemp(root));
+    cr_assert_eq(limit("0::/a/b\n"), UINT64_MAX);
+    put("a/b/memory.max", "max\n");
+    put("a/memory.max", "4096\n");
+    cr_assert_eq(limit("0::/a/b\n"), 4096);
+    put("a/b/memory.max", "1024\n");
+    cr_assert_eq(limit("0::/a/b\n"), 1024);
+    cr_assert_eq(limit("0::/a/\n"), 4096);
+    cr_assert_eq(limit("0::/\n"), UINT64_MAX);
+    put("memory.max", "77\n");
+    cr_assert_eq(limit("0::/\n"), 77);
+    cr_assert_eq(limit("0::/not/there\n"), 77);
+    put("memory/x/memory.limit_in_bytes", "50\n");
+    cr_assert_eq(limit("3:cpu,cpuacct:/x\n2:hugetlb,memory:/x\n0::/\n"), 50);
+    cr_assert_eq(limit("2:memory_other:/x\n"), UINT64_MAX);
+    cr_assert_eq(limit("0::/../../etc\nnonsense\n:\n"), UINT64_MAX);
+    put("memory.max", "nonsense\n");
+    cr_assert_eq(limit("0::/\n"), UINT64_MAX);
+    cr_assert_eq(dev_cgroup_memory("/nonexistent", root), UINT64_MAX);
+    snprintf(command, sizeof(command), "rm -rf %s", root);
+    cr_assert_eq(system(command), 0);
+}
