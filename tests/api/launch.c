@@ -21,6 +21,45 @@ static void results(void)
     OK(cuMemFree(p));
 }
 
+/* As CUDA 3 had it. */
+static void set_call_by_call(void)
+{
+    static uint32_t out[64];
+    CUdeviceptr p;
+    CUstream s;
+    CUfunction f = tap_function("store_index");
+    OK(cuMemAlloc(&p, sizeof(out)));
+    OK(cuStreamCreate(&s, 0));
+    OK(cuFuncSetBlockShape(f, 16, 1, 1));
+    OK(cuFuncSetSharedSize(f, 0));
+    OK(cuParamSetSize(f, 12));
+    OK(cuParamSetv(f, 0, &p, sizeof(p)));
+    OK(cuParamSeti(f, 8, 64));
+    for (int way = 0; way < 3; way++) {
+        uint32_t count = way == 0 ? 16 : 64;
+        OK(cuMemsetD8(p, 0xff, sizeof(out)));
+        OK(way == 0 ? cuLaunch(f) : way == 1 ? cuLaunchGrid(f, 4, 1) : cuLaunchGridAsync(f, 4, 1, s));
+        OK(cuCtxSynchronize());
+        OK(cuMemcpyDtoH(out, p, sizeof(out)));
+        for (uint32_t i = 0; i < 64 && tap_computes(); i++)
+            EQ(out[i], i < count ? i : 0xffffffff);
+    }
+    /* What is set stays; some of it can be set anew. */
+    OK(cuParamSeti(f, 8, 5));
+    OK(cuMemsetD8(p, 0xff, sizeof(out)));
+    OK(cuLaunch(f));
+    OK(cuMemcpyDtoH(out, p, sizeof(out)));
+    if (tap_computes())
+        EQ(out[5], 0xffffffff);
+    IS(cuFuncSetBlockShape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuParamSetv(f, 4090, &p, 8), CUDA_ERROR_INVALID_VALUE);
+    IS(cuParamSetf(f, -4, 1.0f), CUDA_ERROR_INVALID_VALUE);
+    IS(cuLaunchGrid(f, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    IS(cuLaunch(NULL), CUDA_ERROR_INVALID_HANDLE);
+    OK(cuStreamDestroy(s));
+    OK(cuMemFree(p));
+}
+
 static void mixed_parameters(void)
 {
     uint8_t a = 200;
@@ -394,6 +433,7 @@ int main(void)
         TEST(globals_in_kernels),
         TEST(pinned_memory_in_kernels),
         TEST(local_memory),
+        TEST(set_call_by_call),
         TEST(registers),
         TEST(clusters),
         TEST(clusters_that_do_not_divide_the_grid),

@@ -328,6 +328,8 @@ void rt_function_end(struct rt_function *f)
         return;
     free(atomic_load_explicit(&f->elsewhere, memory_order_acquire));
     f->elsewhere = NULL;
+    free(f->old_launch);
+    f->old_launch = NULL;
     rt_object_release(&rt_functions, &f->object);
 }
 

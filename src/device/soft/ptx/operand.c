@@ -137,14 +137,66 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
 /* A name that is no variable: perhaps a special register that exists elsewhere. */
 static bool refuse_name(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length)
 {
-    static const char *const elsewhere[] = {
-        "%envreg",        "%pm",   "%cluster", "%ncluster", "%is_explicit_cluster", "%aggr_smem", "%reserved_smem",
-        "%current_graph", "%tid.", "%ctaid."
-    };
+    static const char *const elsewhere[] = { "%reserved_smem" };
     for (size_t i = 0; i < GM_ARRAY_LEN(elsewhere); i++)
         if (length > strlen(elsewhere[i]) && memcmp(text, elsewhere[i], strlen(elsewhere[i])) == 0)
             return ptx_fail(p, -ENOTSUP, t, "special register '%.*s' is not supported", (int)length, text);
     return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
+}
+
+/* Special registers that have one value on this device, which knows no clusters of blocks, no counters of events and no
+ * driver behind %envreg; or that are another one's by another name. */
+static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
+{
+    static const struct {
+        const char *text;
+        uint8_t type;
+        uint8_t kind; /* enum ir_src_kind: value or special register */
+        uint8_t value;
+        bool numbered;
+    } all[] = {
+        { "%tid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%ntid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%ctaid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%nctaid.w", IR_U32, IR_SRC_IMM, 0, false },
+        { "%envreg", IR_B32, IR_SRC_IMM, 0, true },
+        { "%pm", IR_U32, IR_SRC_IMM, 0, true },
+        { "%is_explicit_cluster", IR_PRED, IR_SRC_IMM, 0, false },
+        { "%cluster_ctaid.x", IR_U32, IR_SRC_IMM, 0, false },
+        { "%cluster_ctaid.y", IR_U32, IR_SRC_IMM, 0, false },
+        { "%cluster_ctaid.z", IR_U32, IR_SRC_IMM, 0, false },
+        { "%cluster_nctaid.x", IR_U32, IR_SRC_IMM, 1, false },
+        { "%cluster_nctaid.y", IR_U32, IR_SRC_IMM, 1, false },
+        { "%cluster_nctaid.z", IR_U32, IR_SRC_IMM, 1, false },
+        { "%cluster_ctarank", IR_U32, IR_SRC_IMM, 0, false },
+        { "%cluster_nctarank", IR_U32, IR_SRC_IMM, 1, false },
+        { "%clusterid.x", IR_U32, IR_SRC_SREG, IR_SREG_CTAID_X, false },
+        { "%clusterid.y", IR_U32, IR_SRC_SREG, IR_SREG_CTAID_Y, false },
+        { "%clusterid.z", IR_U32, IR_SRC_SREG, IR_SREG_CTAID_Z, false },
+        { "%nclusterid.x", IR_U32, IR_SRC_SREG, IR_SREG_NCTAID_X, false },
+        { "%nclusterid.y", IR_U32, IR_SRC_SREG, IR_SREG_NCTAID_Y, false },
+        { "%nclusterid.z", IR_U32, IR_SRC_SREG, IR_SREG_NCTAID_Z, false },
+        { "%aggr_smem_size", IR_U32, IR_SRC_SREG, IR_SREG_TOTAL_SMEM, false },
+        { "%current_graph_exec", IR_U64, IR_SRC_IMM, 0, false },
+    };
+    for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
+        size_t known = strlen(all[k].text), digits = length - known;
+        if (length < known || memcmp(text, all[k].text, known) != 0)
+            continue;
+        bool number = digits == 1 || (digits == 2 && text[known] != '0');
+        for (size_t d = known; d < length; d++)
+            number = number && text[d] >= '0' && text[d] <= '9';
+        if (all[k].numbered ? !number : digits != 0)
+            continue;
+        *type = all[k].type;
+        *out = (struct ir_src) { .kind = all[k].kind };
+        if (all[k].kind == IR_SRC_IMM)
+            out->bits = all[k].value;
+        else
+            out->index = all[k].value;
+        return true;
+    }
+    return false;
 }
 
 /* %tid.x: one name in two tokens. Reads it through a MOV unless `direct` (the instruction is that MOV). */
@@ -162,16 +214,17 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
         length += 1 + p->token.length;
     }
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_SREG, text, length);
-    if (!word)
+    enum ir_type have = word ? ir_sregs[word->value].type : IR_VOID;
+    *out = (struct ir_src) { .kind = IR_SRC_SREG, .index = word ? word->value : 0 };
+    if (!word && !find_constant(text, length, &have, out))
         return refuse_name(p, t, text, length);
     if (length > t->length)
         ptx_advance(p);
-    enum ir_type have = ir_sregs[word->value].type;
-    if (!suits(have, type, false))
+    bool low = have == IR_U32 && (type == IR_U16 || type == IR_B16); /* as PTX 1 had them */
+    if (!low && !suits(have, type, false))
         return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", (int)length, text, ir_types[have].text,
                         ir_types[type].text);
-    *out = (struct ir_src) { .kind = IR_SRC_SREG, .index = word->value };
-    if (direct)
+    if (out->kind == IR_SRC_IMM || (direct && !low))
         return !p->why.error;
     struct ir_instr mov;
     ir_instr_init(&mov, IR_OP_MOV, t->line, t->column);
@@ -182,7 +235,17 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     if (!ptx_intern(p, t, t->length, &name) || !ptx_new_register(p, t, have, name, IR_NONE, &mov.dst[0]))
         return false;
     *out = ir_src_reg(mov.dst[0]);
-    return ptx_append_instr(p, &mov);
+    if (!ptx_append_instr(p, &mov) || !low)
+        return !p->why.error;
+    struct ir_instr cvt = mov;
+    cvt.op = IR_OP_CVT;
+    cvt.type = IR_U16;
+    cvt.type2 = IR_U32;
+    cvt.src[0] = *out;
+    if (!ptx_new_register(p, t, IR_U16, name, IR_NONE, &cvt.dst[0]))
+        return false;
+    *out = ir_src_reg(cvt.dst[0]);
+    return ptx_append_instr(p, &cvt);
 }
 
 /* The address of a variable as a value. */
