@@ -76,13 +76,6 @@ void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...)
 
 /* ---- end ---- */
 
-static void unlink_in(const struct ctl_daemon *d, const char *name)
-{
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/%s", d->pipe_directory, name);
-    unlink(path);
-}
-
 static void close_handle(uv_handle_t *h)
 {
     if (!uv_is_closing(h))
@@ -93,12 +86,12 @@ static void close_handle(uv_handle_t *h)
 static void finish(struct ctl_daemon *d)
 {
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++) {
-        close_handle((uv_handle_t *)&d->listeners[i]);
-        d->listener_fds[i] = gm_close(d->listener_fds[i]);
+        close_handle((uv_handle_t *)&d->listeners[i].poll);
+        d->listeners[i].fd = gm_close(d->listeners[i].fd);
     }
-    unlink_in(d, CTL_PID_FILE);
+    close_handle((uv_handle_t *)&d->watch);
     ctl_log(d, "Exit with status 0");
-    d->lock_fd = gm_close(d->lock_fd);
+    ctl_place_leave(d);
 
     gm_list_for_each_safe (r, &d->quits, struct ctl_request, link) {
         gm_list_remove(&r->link);
@@ -155,20 +148,55 @@ void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms)
 static void on_listener(uv_poll_t *poll, int status, int events)
 {
     struct ctl_daemon *d = poll->data;
+    const struct ctl_listener *l = GM_CONTAINER_OF(poll, struct ctl_listener, poll);
     (void)events;
     if (status == 0)
-        ctl_conn_accept(d, poll == &d->listeners[0] ? d->listener_fds[0] : d->listener_fds[1],
-                        poll == &d->listeners[1]);
+        ctl_conn_accept(d, l->fd, l == &d->listeners[1]);
 }
 
 void ctl_daemon_listen(struct ctl_daemon *d, bool on)
 {
     for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners) && !d->finished; i++) {
+        uv_poll_t *poll = &d->listeners[i].poll;
         if (!on)
-            uv_poll_stop(&d->listeners[i]);
-        else if (!uv_is_active((uv_handle_t *)&d->listeners[i]))
-            uv_poll_start(&d->listeners[i], UV_READABLE, on_listener);
+            uv_poll_stop(poll);
+        else if (!uv_is_active((uv_handle_t *)poll))
+            uv_poll_start(poll, UV_READABLE, on_listener);
     }
+}
+
+static void watch_place(struct ctl_daemon *d);
+
+/* Programs find us by the names in the pipe directory. Without them they would run without us, and a second daemon
+ * would find no lock. */
+static void on_place(uv_fs_event_t *watch, const char *name, int events, int status)
+{
+    struct ctl_daemon *d = watch->data;
+    (void)name;
+    (void)events;
+    (void)status;
+    if (d->finished)
+        return;
+    int r = ctl_place_restore(d);
+    if (r == 0)
+        return;
+    uv_fs_event_stop(watch);
+    if (r < 0) {
+        ctl_daemon_quit(d, -1);
+        return;
+    }
+    ctl_daemon_listen(d, true);
+    watch_place(d);
+}
+
+static void watch_place(struct ctl_daemon *d)
+{
+    int r = uv_fs_event_start(&d->watch, on_place, d->pipe_directory, 0);
+    if (r < 0)
+        ctl_log(d, "Cannot watch the pipe directory: %s", uv_strerror(r));
+    /* Something may have happened before. */
+    else if (ctl_place_restore(d) < 0)
+        ctl_daemon_quit(d, -1);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -209,15 +237,19 @@ static int start_loop(struct ctl_daemon *d)
         r = uv_signal_start(&d->signals[i], on_signal, numbers[i]);
     }
     for (size_t i = 0; r == 0 && i < GM_ARRAY_LEN(d->listeners); i++) {
-        r = uv_poll_init(&d->loop, &d->listeners[i], d->listener_fds[i]);
-        d->listeners[i].data = d;
+        r = uv_poll_init(&d->loop, &d->listeners[i].poll, d->listeners[i].fd);
+        d->listeners[i].poll.data = d;
     }
+    if (r == 0)
+        r = uv_fs_event_init(&d->loop, &d->watch);
     if (r < 0)
         return r;
     d->sweep = ctl_timer_create(&d->loop, ctl_conn_sweep, d);
     d->end = ctl_timer_create(&d->loop, on_end, d);
     if (!d->sweep || !d->end)
         return -ENOMEM;
+    d->watch.data = d;
+    watch_place(d);
     ctl_daemon_listen(d, true);
     return 0;
 }
@@ -270,9 +302,10 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .pid = getpid(),
         .server_path = ctl_spawn_find_server(),
         .server_name = server_name_for(argv0),
-        .control_log = { .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
-        .server_log = { .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
-        .listener_fds = { -1, -1 },
+        .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
+        .server_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
+        .listeners = { { .fd = -1 }, { .fd = -1 } },
+        .pipe_fd = -1,
         .lock_fd = -1,
         .conns_max = raise_descriptor_limit(),
         .backoff_ms = CTL_BACKOFF_MS,

@@ -13,6 +13,7 @@
 #ifndef GMUX_CONTROL_DAEMON_H
 #define GMUX_CONTROL_DAEMON_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/list.h"
@@ -67,6 +68,12 @@ struct ctl_device {
 struct ctl_conn;
 struct ctl_request;
 
+struct ctl_listener {
+    uv_poll_t poll;
+    int fd;
+    struct stat file; /* the socket that was made in the pipe directory */
+};
+
 struct ctl_daemon {
     struct ctl_options options;
     uv_loop_t loop;
@@ -78,10 +85,11 @@ struct ctl_daemon {
     struct ctl_logfile control_log;
     struct ctl_logfile server_log;
     struct ctl_limits limits; /* defaults for servers to come */
+    int pipe_fd;              /* the pipe directory, whatever its name leads to by now */
     int lock_fd;
 
-    uv_poll_t listeners[2]; /* control, control_privileged */
-    int listener_fds[2];
+    struct ctl_listener listeners[2]; /* control, control_privileged */
+    uv_fs_event_t watch;              /* on the pipe directory */
     uv_signal_t signals[4];
     struct gm_list conns; /* struct ctl_conn */
     unsigned conns_count;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,31 +46,36 @@ bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, un
     return true;
 }
 
-static int open_file(const char *path)
+/* The directory may be one where others can put links and files of theirs (sticky): they are not written to. */
+static int open_file(struct ctl_logfile *l)
 {
-    /* O_NOFOLLOW: the directory may be one where others can put links. */
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
-    return fd < 0 ? -errno : fd;
+    struct stat st;
+    GM_AUTO_FD int fd = openat(l->directory, l->name,
+                               O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    if (S_ISREG(st.st_mode) && (st.st_nlink > 1 || (geteuid() == 0 && st.st_uid != 0)))
+        return -EPERM;
+    l->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return gm_take_fd(&fd);
 }
 
-int ctl_logfile_open(struct ctl_logfile *l, const char *directory, const char *name)
+int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name)
 {
-    char *path;
-    if (asprintf(&path, "%s/%s", directory, name) < 0)
-        return -ENOMEM;
-    int fd = open_file(path);
+    l->name = name;
+    l->directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    int fd = l->directory < 0 ? -errno : open_file(l);
     if (fd < 0) {
-        free(path);
+        l->directory = gm_close(l->directory);
         return fd;
     }
-    l->path = path;
     l->fd = fd;
     return 0;
 }
 
 void ctl_logfile_reopen(struct ctl_logfile *l)
 {
-    int fd = l->path ? open_file(l->path) : -1;
+    int fd = l->directory >= 0 ? open_file(l) : -1;
     if (fd < 0)
         return;
     gm_close(l->fd);
@@ -80,8 +85,17 @@ void ctl_logfile_reopen(struct ctl_logfile *l)
 void ctl_logfile_finish(struct ctl_logfile *l)
 {
     l->fd = gm_close(l->fd);
-    free(l->path);
-    l->path = NULL;
+    l->directory = gm_close(l->directory);
+}
+
+/* Tried again after as much, where it is not possible. */
+static void rotate(struct ctl_logfile *l)
+{
+    char old[64];
+    l->size = 0;
+    snprintf(old, sizeof(old), "%s.1", l->name);
+    if (renameat(l->directory, l->name, l->directory, old) == 0)
+        ctl_logfile_reopen(l);
 }
 
 void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const char *fmt, va_list ap)
@@ -106,8 +120,12 @@ void ctl_logfile_vwrite(struct ctl_logfile *l, const char *tag, pid_t pid, const
     line[used++] = '\n';
 
     ssize_t written = 0;
+    if (l->fd >= 0 && l->size + used > CTL_LOG_MAX)
+        rotate(l);
     if (l->fd >= 0)
         written = write(l->fd, line, used);
+    if (written > 0)
+        l->size += (uint64_t)written;
     if (l->echo >= 0)
         written = write(l->echo, line, used);
     (void)written; /* a full disk must not stop the daemon */

@@ -5,20 +5,27 @@
  *     [2026-11-21 01:06:57.409 Control  1380] Accepting connection...
  *
  * with the time in the daemon's time zone, a tag and a process id. One write per line, appended, so that rotating the
- * file away (and SIGHUP) loses nothing.
+ * file away (and SIGHUP) loses nothing. A file that has grown to CTL_LOG_MAX becomes NAME.1, and the one that had this
+ * name goes: two files of that size are all that can be filled.
  */
 #ifndef GMUX_CONTROL_LOGFILE_H
 #define GMUX_CONTROL_LOGFILE_H
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/attr.h"
 
+/* 64 MiB: 600,000 lines. */
+#define CTL_LOG_MAX (64u << 20)
+
 struct ctl_logfile {
-    char *path; /* NULL: no file */
-    int fd;     /* -1: no file */
-    int echo;   /* a second descriptor that gets every line, or -1; not owned */
+    const char *name; /* in the directory */
+    int directory;    /* -1: no file */
+    int fd;           /* -1: no file */
+    int echo;         /* a second descriptor that gets every line, or -1; not owned */
+    uint64_t size;
 };
 
 /*
@@ -39,8 +46,8 @@ void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second);
  * it now; 0: nothing to tell. */
 GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, unsigned *left_out);
 
-/* Opens (creates) DIRECTORY/NAME. 0 or -errno. */
-GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, const char *directory, const char *name);
+/* Opens (creates) `name`, which is kept, in a directory, which stays the caller's. 0 or -errno. */
+GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name);
 /* Opens the file anew under its name; goes on with the old one where that fails. */
 void ctl_logfile_reopen(struct ctl_logfile *l);
 void ctl_logfile_finish(struct ctl_logfile *l);

@@ -12,14 +12,24 @@
 
 #include "base/cleanup.h"
 #include "control/daemon.h"
+#include "control/directory.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 #define DEFAULT_LOG_DIRECTORY  "/var/log/nvidia-mps"
 
+/* What went wrong, as one line. */
+#define PROBLEM 512
+
 /* One line: what, and why. */
-static int complain(const char *path, const char *why)
+static int complain(char *problem, const char *path, const char *why)
 {
-    fprintf(stderr, "gmux-control: %s: %s\n", path, why);
+    snprintf(problem, PROBLEM, "gmux-control: %s: %s", path, why);
+    return -1;
+}
+
+static int complain_of(char *problem, const struct ctl_daemon *d, const char *name, const char *why)
+{
+    snprintf(problem, PROBLEM, "gmux-control: %s/%s: %s", d->pipe_directory, name, why);
     return -1;
 }
 
@@ -29,137 +39,227 @@ const char *ctl_place_pipe_directory(void)
     return s && *s ? s : DEFAULT_PIPE_DIRECTORY;
 }
 
-/* The directory's real name, made if it is not there yet. The caller frees; NULL with errno set. */
-static char *make_directory(const char *path)
+/* Opens the directory, made if it is not there yet, and finds its real name, which the caller frees. */
+static int open_directory(const char *path, char **real, char *problem)
 {
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return NULL;
-    char *real = realpath(path, NULL);
-    struct stat st;
-    if (real && stat(real, &st) == 0 && !S_ISDIR(st.st_mode)) {
-        free(real);
-        errno = ENOTDIR;
-        return NULL;
-    }
-    return real;
-}
-
-static void join(char out[PATH_MAX], const char *directory, const char *name)
-{
-    snprintf(out, PATH_MAX, "%s/%s", directory, name);
-}
-
-static int take_lock(struct ctl_daemon *d)
-{
-    char path[PATH_MAX];
-    join(path, d->pipe_directory, CTL_LOCK_FILE);
-    /* Ours alone: whoever can open it can lock it, and keep every daemon out. */
-    GM_AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    char why[PROBLEM / 2];
+    struct stat ours, named;
+    *real = NULL;
+    GM_AUTO_FD int fd = ctl_directory_open(path, why, sizeof(why));
     if (fd < 0)
-        return complain(path, strerror(errno));
+        return complain(problem, path, why);
+    GM_AUTO_FREE char *name = realpath(path, NULL);
+    if (!name || stat(name, &named) < 0 || fstat(fd, &ours) < 0)
+        return complain(problem, path, strerror(errno));
+    if (ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
+        return complain(problem, path, "was exchanged while it was opened");
+    *real = gm_take_ptr(name);
+    return gm_take_fd(&fd);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* The name in the pipe directory leads to the file that we hold. */
+static bool is_ours(const struct ctl_daemon *d, const char *name, const struct stat *held)
+{
+    struct stat st;
+    return fstatat(d->pipe_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && same_file(&st, held);
+}
+
+static int take_lock(struct ctl_daemon *d, char *problem)
+{
+    struct stat st;
+    if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
+        return 0;
+    /* Ours alone: whoever can open it can lock it, and keep every daemon out. */
+    GM_AUTO_FD int fd =
+        openat(d->pipe_fd, CTL_LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return complain_of(problem, d, CTL_LOCK_FILE, strerror(errno));
+    if (!S_ISREG(st.st_mode) || st.st_nlink > 1 || (d->uid == 0 && st.st_uid != 0))
+        return complain_of(problem, d, CTL_LOCK_FILE, "is in the way: it is not a daemon's lock");
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
-            return complain(path, strerror(errno));
-        fprintf(stderr, "An instance of this daemon is already running\n");
+            return complain_of(problem, d, CTL_LOCK_FILE, strerror(errno));
+        snprintf(problem, PROBLEM, "An instance of this daemon is already running");
         return -1;
     }
+    gm_close(d->lock_fd);
     d->lock_fd = gm_take_fd(&fd);
     return 0;
 }
 
-/* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays. The lock is held,
- * so that no living daemon's socket is removed. */
-static int make_socket(struct ctl_daemon *d, const char *name, mode_t mode, int *out)
+/* Binds by a name relative to the directory that is open, whatever its path leads to by now. The mode comes from the
+ * umask: chmod() afterwards would change what somebody may have put there instead. */
+static int listen_in(const struct ctl_daemon *d, const char *name, mode_t mode)
 {
-    char path[PATH_MAX];
-    struct stat st;
-    join(path, d->pipe_directory, name);
-    if (lstat(path, &st) == 0) {
-        if (!S_ISSOCK(st.st_mode))
-            return complain(path, "is in the way: it is not a socket");
-        if (unlink(path) < 0)
-            return complain(path, strerror(errno));
-    } else if (errno != ENOENT) {
-        return complain(path, strerror(errno));
-    }
-    mode_t old = umask(0777);
-    int fd = tp_listen(path);
+    GM_AUTO_FD int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (here < 0 || fchdir(d->pipe_fd) < 0)
+        return -errno;
+    mode_t old = umask(0777 & ~mode);
+    int fd = tp_listen(name);
     umask(old);
-    if (fd < 0)
-        return complain(path, strerror(-fd));
-    *out = fd;
-    return chmod(path, mode) < 0 ? complain(path, strerror(errno)) : 0;
+    if (fchdir(here) == 0 || fd < 0)
+        return fd;
+    int r = -errno;
+    gm_close(fd);
+    return r;
 }
 
-static int write_pid(struct ctl_daemon *d)
+/* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays. The lock is held,
+ * so that no living daemon's socket is removed. */
+static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char *name, mode_t mode, char *problem)
 {
-    char path[PATH_MAX];
-    join(path, d->pipe_directory, CTL_PID_FILE);
-    unlink(path); /* a stale one may be somebody else's */
-    GM_AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    struct stat st;
+    if (l->fd >= 0 && is_ours(d, name, &l->file))
+        return 0;
+    if (fstatat(d->pipe_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!S_ISSOCK(st.st_mode))
+            return complain_of(problem, d, name, "is in the way: it is not a socket");
+        if (unlinkat(d->pipe_fd, name, 0) < 0)
+            return complain_of(problem, d, name, strerror(errno));
+    } else if (errno != ENOENT) {
+        return complain_of(problem, d, name, strerror(errno));
+    }
+    GM_AUTO_FD int fd = listen_in(d, name, mode);
+    if (fd < 0)
+        return complain_of(problem, d, name, strerror(-fd));
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0)
+        return complain_of(problem, d, name, strerror(errno));
+    if (l->fd < 0) {
+        l->fd = gm_take_fd(&fd);
+        return 0;
+    }
+    uv_poll_stop(&l->poll); /* it knows the number, which stays */
+    return dup3(fd, l->fd, O_CLOEXEC) < 0 ? complain_of(problem, d, name, strerror(errno)) : 0;
+}
+
+static int write_pid(struct ctl_daemon *d, char *problem)
+{
+    unlinkat(d->pipe_fd, CTL_PID_FILE, 0); /* a stale one may be somebody else's */
+    GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_PID_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0 || fchmod(fd, 0644) < 0 || dprintf(fd, "%d", (int)d->pid) < 0)
-        return complain(path, strerror(errno));
+        return complain_of(problem, d, CTL_PID_FILE, strerror(errno));
     return 0;
 }
 
 /* Logs that were asked for must be possible; at the default place they need not, or only root could do without. */
-static int open_logs(struct ctl_daemon *d)
+static int open_logs(struct ctl_daemon *d, char *problem)
 {
     const char *asked = getenv("CUDA_MPS_LOG_DIRECTORY");
     const char *directory = asked && *asked ? asked : DEFAULT_LOG_DIRECTORY;
-    GM_AUTO_FREE char *real = make_directory(directory);
-    int r = real ? ctl_logfile_open(&d->control_log, real, "control.log") : -errno;
-    if (r == 0)
-        r = ctl_logfile_open(&d->server_log, real, "server.log");
-    if (r == 0)
-        return 0;
+    GM_AUTO_FREE char *real = NULL;
+    GM_AUTO_FD int fd = open_directory(directory, &real, problem);
+    if (fd >= 0) {
+        int r = ctl_logfile_open(&d->control_log, fd, "control.log");
+        if (r == 0)
+            r = ctl_logfile_open(&d->server_log, fd, "server.log");
+        if (r == 0)
+            return 0;
+        complain(problem, directory, strerror(-r));
+    }
     if (directory == asked)
-        return complain(directory, strerror(-r));
-    fprintf(stderr, "gmux-control: %s: %s: going on without log files (CUDA_MPS_LOG_DIRECTORY)\n", directory,
-            strerror(-r));
+        return -1;
+    fprintf(stderr, "%s: going on without log files (CUDA_MPS_LOG_DIRECTORY)\n", problem);
     return 0;
 }
 
 /* Every socket's name has to fit behind it. */
-static bool fits(const char *directory)
+static bool fits(const char *directory, char *problem)
 {
     char text[96];
     if (strlen(directory) <= TP_DIRECTORY_MAX)
         return true;
     snprintf(text, sizeof(text), "is too long for a pipe directory: %zu bytes, %u are possible", strlen(directory),
              TP_DIRECTORY_MAX);
-    complain(directory, text);
+    complain(problem, directory, text);
     return false;
 }
 
-/* Whoever owns the directory can put sockets of their own at our places, and get everybody's clients. Where the
- * directory was chosen by somebody that is their business; the default in /tmp anybody can have made. */
-static int check_owner(struct ctl_daemon *d)
+/* For daemons that are not root, who are not as strict (directory.h). Where the directory was chosen by somebody its
+ * owner is their business; the default in /tmp anybody can have made. */
+static int check_owner(struct ctl_daemon *d, char *problem)
 {
     struct stat st;
     char text[96];
-    if (stat(d->pipe_directory, &st) < 0)
-        return complain(d->pipe_directory, strerror(errno));
+    if (fstat(d->pipe_fd, &st) < 0)
+        return complain(problem, d->pipe_directory, strerror(errno));
     if (st.st_uid == 0 || st.st_uid == d->uid)
         return 0;
     snprintf(text, sizeof(text), "belongs to user %u, who could take our place", (unsigned)st.st_uid);
+    complain(problem, d->pipe_directory, text);
     if (!getenv("CUDA_MPS_PIPE_DIRECTORY"))
-        return complain(d->pipe_directory, text);
+        return -1;
     fprintf(stderr, "gmux-control: warning: %s: %s\n", d->pipe_directory, text);
     return 0;
 }
 
-int ctl_place_open(struct ctl_daemon *d)
+/* What is ours already stays as it is. */
+static int make_sockets(struct ctl_daemon *d, char *problem)
+{
+    return make_socket(d, &d->listeners[0], CTL_SOCKET, 0666, problem) < 0 ||
+                   make_socket(d, &d->listeners[1], CTL_PRIVILEGED_SOCKET, 0755, problem) < 0
+               ? -1
+               : write_pid(d, problem);
+}
+
+static int open_place(struct ctl_daemon *d, char *problem)
 {
     const char *directory = ctl_place_pipe_directory();
-    if (!fits(directory))
+    if (!fits(directory, problem))
         return -1;
-    d->pipe_directory = make_directory(directory);
-    if (!d->pipe_directory)
-        return complain(directory, strerror(errno));
-    if (!fits(d->pipe_directory) || check_owner(d) < 0 || take_lock(d) < 0 || open_logs(d) < 0 ||
-        make_socket(d, CTL_SOCKET, 0666, &d->listener_fds[0]) < 0 ||
-        make_socket(d, CTL_PRIVILEGED_SOCKET, 0755, &d->listener_fds[1]) < 0 || write_pid(d) < 0)
+    d->pipe_fd = open_directory(directory, &d->pipe_directory, problem);
+    if (d->pipe_fd < 0 || !fits(d->pipe_directory, problem) || check_owner(d, problem) < 0 ||
+        take_lock(d, problem) < 0 || open_logs(d, problem) < 0)
         return -1;
-    return 0;
+    return make_sockets(d, problem);
+}
+
+int ctl_place_open(struct ctl_daemon *d)
+{
+    char problem[PROBLEM];
+    int r = open_place(d, problem);
+    if (r < 0)
+        fprintf(stderr, "%s\n", problem);
+    return r;
+}
+
+static bool is_whole(const struct ctl_daemon *d)
+{
+    struct stat ours, named, lock;
+    return fstat(d->pipe_fd, &ours) == 0 && stat(d->pipe_directory, &named) == 0 && same_file(&ours, &named) &&
+           fstat(d->lock_fd, &lock) == 0 && is_ours(d, CTL_LOCK_FILE, &lock) &&
+           is_ours(d, CTL_SOCKET, &d->listeners[0].file) && is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file);
+}
+
+int ctl_place_restore(struct ctl_daemon *d)
+{
+    char problem[PROBLEM], why[PROBLEM / 2];
+    if (is_whole(d))
+        return 0;
+    int fd = ctl_directory_open(d->pipe_directory, why, sizeof(why));
+    if (fd >= 0) {
+        gm_close(d->pipe_fd);
+        d->pipe_fd = fd;
+    } else {
+        complain(problem, d->pipe_directory, why);
+    }
+    if (fd < 0 || take_lock(d, problem) < 0 || make_sockets(d, problem) < 0) {
+        ctl_log(d, "The pipe directory was taken away and cannot be made again: %s", problem);
+        return -1;
+    }
+    ctl_log_stranger(d, "Something was removed from the pipe directory: made again");
+    return 1;
+}
+
+void ctl_place_leave(struct ctl_daemon *d)
+{
+    struct stat st;
+    if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
+        unlinkat(d->pipe_fd, CTL_PID_FILE, 0);
+    d->lock_fd = gm_close(d->lock_fd);
+    d->pipe_fd = gm_close(d->pipe_fd);
 }

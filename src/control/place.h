@@ -20,4 +20,11 @@ const char *ctl_place_pipe_directory(void);
 /* Makes and opens all that a daemon has there. 0, or -1 after one line on standard error. */
 GM_MUST_CHECK int ctl_place_open(struct ctl_daemon *d);
 
+/* Makes again what was removed from there. 0: it was all there; 1: made again; -1: not possible, which has been logged:
+ * another daemon has the place, or it may not be ours any more. */
+GM_MUST_CHECK int ctl_place_restore(struct ctl_daemon *d);
+
+/* At the end: the place is free for the next daemon. */
+void ctl_place_leave(struct ctl_daemon *d);
+
 #endif

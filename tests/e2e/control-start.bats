@@ -165,10 +165,117 @@ teardown() {
     [[ $(answered one) == served* ]]
 }
 
-@test "a pipe directory of another user: a warning" {
+# refuses_directory PATH WHY: as root, for either directory.
+refuses_directory() {
+    CUDA_MPS_PIPE_DIRECTORY=$1 run -1 "$control" -d
+    [ "$output" = "gmux-control: $1: $2" ] || { echo "pipe: $output"; return 1; }
+    CUDA_MPS_LOG_DIRECTORY=$1 run -1 "$control" -d
+    [ "$output" = "gmux-control: $1: $2" ] || { echo "log: $output"; return 1; }
+}
+
+@test "root takes no directory that another user could exchange" {
     [ "$(id -u)" = 0 ] || skip "needs root"
-    mkdir "$DIR/pipe"
-    chown 12345 "$DIR/pipe"
-    run -0 "$control" -d
-    [ "$output" = "gmux-control: warning: $DIR/pipe: belongs to user 12345, who could take our place" ]
+    others="is for others to write to, who could take our place (chmod go-w, or +t)"
+    mkdir "$DIR/theirs" "$DIR/ours"
+    chown 12345 "$DIR/theirs"
+    refuses_directory "$DIR/theirs" "belongs to user 12345, who could take our place"
+    mkdir "$DIR/theirs/below"
+    refuses_directory "$DIR/theirs/below" "a directory above it belongs to user 12345, who could take our place"
+    mkdir -m 777 "$DIR/open" "$DIR/group" "$DIR/open/below"
+    chmod 775 "$DIR/group"
+    chmod 755 "$DIR/open/below"
+    refuses_directory "$DIR/open" "$others"
+    refuses_directory "$DIR/group" "$others"
+    refuses_directory "$DIR/open/below" "a directory above it $others"
+    ln -s ours "$DIR/link"
+    refuses_directory "$DIR/link" "is a link"
+    ln -s "$DIR/ours" "$DIR/theirs/link"
+    chown -h 12345 "$DIR/theirs/link"
+    chown 0 "$DIR/theirs"
+    mkdir "$DIR/ours/below"
+    refuses_directory "$DIR/theirs/link/below" "a directory above it belongs to user 12345, who could take our place"
+    [ -z "$(ls "$DIR/ours/below")" ]
+    mkdir -m 1777 "$DIR/sticky"
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/sticky run -0 "$control" -d
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/sticky run -0 "$control" quit
+}
+
+@test "what others left in a sticky directory is not taken for ours" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    mkdir -m 1777 "$DIR/pipe" "$DIR/log"
+    touch "$DIR/pipe/control_lock"
+    chown 12345 "$DIR/pipe/control_lock"
+    run -1 "$control" -d
+    [ "$output" = "gmux-control: $DIR/pipe/control_lock: is in the way: it is not a daemon's lock" ]
+    rm "$DIR/pipe/control_lock"
+    echo precious > "$DIR/victim"
+    ln "$DIR/victim" "$DIR/log/control.log"
+    run -1 "$control" -d
+    [ "$output" = "gmux-control: $DIR/log: Operation not permitted" ]
+    [ "$(cat "$DIR/victim")" = precious ]
+    rm "$DIR/log/control.log"
+    touch "$DIR/log/server.log"
+    chown 12345 "$DIR/log/server.log"
+    run -1 "$control" -d
+    [ "$output" = "gmux-control: $DIR/log: Operation not permitted" ]
+}
+
+@test "the mode of a socket is not set through its name" {
+    strace -o /dev/null true 2> /dev/null || skip "no strace"
+    strace -f -o "$DIR/trace" -e trace=chmod,fchmodat,bind "$control" -d 3>&- &
+    CLIENTS+=($!)
+    until_true 100 test -s "$DIR/pipe/nvidia-cuda-mps-control.pid"
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    grep -q 'bind(.*sun_path="control"' "$DIR/trace"
+    ! grep -q chmod "$DIR/trace"
+}
+
+reaches() {
+    [ "$("$control" get_default_active_thread_percentage)" = 100.0 ]
+}
+
+@test "the pipe directory is removed under a running daemon" {
+    start_daemon
+    start_client one
+    [[ $(answered one) == served* ]]
+    rm -r "$DIR/pipe"
+    until_true 100 reaches
+    [ "$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")" = "$daemon" ]
+    [ "$(stat -c %A "$DIR/pipe/control")" = srw-rw-rw- ]
+    [ "$(stat -c %A "$DIR/pipe/control_privileged")" = srwxr-xr-x ]
+    run -1 "$control" -d
+    [ "$output" = "An instance of this daemon is already running" ]
+    has_line control "Something was removed from the pipe directory: made again"
+    for name in control control_privileged control_lock; do
+        rm "$DIR/pipe/$name"
+        until_true 100 test -e "$DIR/pipe/$name"
+    done
+    mv "$DIR/pipe" "$DIR/elsewhere"
+    until_true 100 reaches
+    run -1 "$control" -d
+    [ "$output" = "An instance of this daemon is already running" ]
+    [ "$("$control" get_client_list "$(the_server)")" = "$one" ]
+    [ ! -s "$DIR/lost" ] && ! grep -q lost "$DIR/one.out"
+}
+
+@test "its place is somebody else's: the daemon serves its clients and ends" {
+    start_daemon
+    start_client one
+    [[ $(answered one) == served* ]]
+    old=$daemon
+    rm -r "$DIR/log"
+    mkdir "$DIR/pipe.new"
+    touch "$DIR/pipe.new/control_lock"
+    chmod 600 "$DIR/pipe.new/control_lock"
+    exec {lock}<> "$DIR/pipe.new/control_lock"
+    flock "$lock"
+    mv -T --exchange "$DIR/pipe" "$DIR/pipe.new" 2>/dev/null || python3 - "$DIR/pipe" "$DIR/pipe.new" <<'END'
+import ctypes, sys
+sys.exit(-ctypes.CDLL(None).renameat2(-100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2))
+END
+    [ ! -e "$DIR/pipe/control" ]
+    ! grep -q lost "$DIR/one.out"
+    stop_client one
+    until_true 100 gone "$old"
+    [ ! -e "$DIR/pipe/control" ]
 }
