@@ -123,7 +123,7 @@ static void soft_client_stop(struct dev_client *c)
 {
     dev_work_stop(&c->work);
     if (c->dev->compiler)
-        soft_compiler_cancel(c->dev->compiler, c);
+        soft_compiler_drop(c->dev->compiler, c);
     soft_account_drain(c->dev->sched, &c->account);
 }
 
@@ -133,7 +133,7 @@ static void soft_client_destroy(struct dev_client *c)
         return;
     dev_work_destroy(&c->work);
     if (c->dev->compiler)
-        soft_compiler_cancel(c->dev->compiler, c); /* who was not stopped */
+        soft_compiler_cancel(c->dev->compiler, c);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         soft_module_unload(m);
     dev_window_close(&c->window);

@@ -129,7 +129,7 @@ Test(helper, owners_take_turns)
     uint64_t begin = gm_now_ns();
     soft_compiler_cancel(c, "slow");
     cr_assert_eq(__atomic_load_n(&slow.done, __ATOMIC_ACQUIRE), 10);
-    cr_assert_lt(gm_now_ns() - begin, GM_NS_PER_S);
+    cr_assert_lt(gm_now_ns() - begin, 3 * GM_NS_PER_S);
     cr_assert_str_eq(slow.why, "cancelled");
     begin = gm_now_ns();
     submit(c, "quick", "good", &quick);

@@ -40,6 +40,7 @@ struct lane {
     bool running;           /* the thread was started; the compiler's lock */
     bool dropped;           /* the job is to end; the compiler's lock */
     struct loader_job *job; /* being compiled; the compiler's lock */
+    uint64_t began_ns;      /* with it; the compiler's lock */
     pthread_t thread;
     struct loader_helper helper; /* the thread's */
 };
@@ -138,8 +139,8 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&c->work, &attributes);
+    pthread_cond_init(&c->over, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_cond_init(&c->over, NULL);
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->put_lock, NULL);
     loader_queue_init(&c->queue);
@@ -341,6 +342,7 @@ static void run_job(struct lane *l, struct loader_job *j)
     uint64_t begin = gm_now_ns(), nothing;
 
     l->job = j;
+    l->began_ns = begin;
     l->dropped = c->stopping;
     pthread_mutex_unlock(&c->lock);
     struct soft_code *code = l->dropped ? NULL : compile(l, &j->job, &put_off, &unsupported, why, sizeof(why));
@@ -436,27 +438,50 @@ int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, so
     return r;
 }
 
-void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
+void soft_compiler_drop(struct soft_compiler *c, const void *owner)
 {
     struct gm_list dropped;
     gm_list_init(&dropped);
     pthread_mutex_lock(&c->lock);
     loader_queue_drop(&c->queue, owner, &dropped);
-    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++) {
-        struct lane *l = &c->lanes[i];
-        if (!l->job || l->job->job.owner != owner)
-            continue;
-        if (!l->dropped)
-            eventfd_write(l->cancel, 1);
-        l->dropped = true;
-        while (l->job && l->job->job.owner == owner)
-            pthread_cond_wait(&c->over, &c->lock);
-    }
     pthread_mutex_unlock(&c->lock);
     gm_list_for_each_safe (j, &dropped, struct loader_job, link) {
         j->done(j->arg, NULL, false, "cancelled");
         free(j);
     }
+}
+
+/* Ends the owner's job in that lane. Under the lock. One that is quick is let finish: the program may be gone, and the next
+ * time it finds the code in the cache. */
+static void end_job(struct lane *l, const void *owner)
+{
+    struct soft_compiler *c = l->compiler;
+    const struct loader_job *job = l->job;
+    uint64_t until = l->began_ns + QUICK_NS;
+    const struct timespec ts = { (time_t)(until / GM_NS_PER_S), (long)(until % GM_NS_PER_S) };
+    if (!job || job->job.owner != owner)
+        return;
+    while (l->job == job && !l->slow && gm_now_ns() < until)
+        pthread_cond_timedwait(&c->over, &c->lock, &ts);
+    if (l->job != job)
+        return;
+    if (!l->dropped)
+        eventfd_write(l->cancel, 1);
+    l->dropped = true;
+    while (l->job == job)
+        pthread_cond_wait(&c->over, &c->lock);
+}
+
+void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
+{
+    /* First the quick one: what was in that lane may have come into the other, or into its queue. */
+    for (size_t i = 0; i < GM_ARRAY_LEN(c->lanes); i++) {
+        soft_compiler_drop(c, owner);
+        pthread_mutex_lock(&c->lock);
+        end_job(&c->lanes[i], owner);
+        pthread_mutex_unlock(&c->lock);
+    }
+    soft_compiler_drop(c, owner);
 }
 
 void soft_compiler_destroy(struct soft_compiler *c)

@@ -57,7 +57,10 @@ struct soft_code *soft_compiler_lookup(struct soft_compiler *c, const struct sof
 GM_MUST_CHECK int soft_compiler_submit(struct soft_compiler *c, const struct soft_job *job, soft_compiler_done *done,
                                        void *arg);
 
-/* Ends all jobs of the owner, also one that is being compiled: each has had its callback when this returns. */
+/* Ends jobs of the owner that have not begun. */
+void soft_compiler_drop(struct soft_compiler *c, const void *owner);
+/* Ends all jobs of the owner, who submits no more: each has had its callback when this returns. Waits for one that is being
+ * compiled, a second at most, for the cache's sake. */
 void soft_compiler_cancel(struct soft_compiler *c, const void *owner);
 
 /* Submits and waits: for tools and tests. NULL with the reason in `why`. */
