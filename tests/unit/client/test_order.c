@@ -112,12 +112,12 @@ Test(order, events_are_points)
     set(a);
     cr_assert_eq(cuEventRecord(untimed, a), CUDA_SUCCESS);
     cr_assert_eq(cuStreamWaitEvent(b, untimed, 0), CUDA_SUCCESS);
-    cr_assert_str_eq(read_story(), "fill0.1 wait1.1(0.1)");
+    cr_assert_str_eq(read_story(), "fill0.1 mark0.2 wait1.1(0.2)"); /* the device tells when it comes to a mark */
     cr_assert_eq(cuEventRecord(timed, a), CUDA_SUCCESS);
     cr_assert_eq(cuStreamWaitEvent(a, timed, 0), CUDA_SUCCESS); /* itself */
-    cr_assert_str_eq(read_story(), "stamp0.2");
+    cr_assert_str_eq(read_story(), "stamp0.3");
     cr_assert_eq(cuEventQuery(untimed), CUDA_ERROR_NOT_READY);
-    complete(0, 1);
+    complete(0, 2);
     cr_assert_eq(cuEventQuery(untimed), CUDA_SUCCESS);
     cr_assert_eq(cuEventQuery(timed), CUDA_ERROR_NOT_READY);
     cr_assert_eq(cuStreamWaitEvent(b, untimed, 0), CUDA_SUCCESS); /* done */
@@ -132,7 +132,7 @@ Test(order, event_in_legacy)
     cr_assert_eq(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
     set(a);
     cr_assert_eq(cuEventRecord(e, NULL), CUDA_SUCCESS);
-    cr_assert_str_eq(read_story(), "fill0.1 wait1.1(0.1)");
+    cr_assert_str_eq(read_story(), "fill0.1 wait1.1(0.1) mark1.2");
 }
 
 /* A number goes on counting in its next life, and is not used again before its last work is done. */
