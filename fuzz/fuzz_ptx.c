@@ -134,8 +134,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!m)
         return 0;
     for (uint32_t f = 0; f < m->fn_count; f++) {
-        if (!m->fns[f].is_entry || !m->fns[f].is_defined)
+        if (!m->fns[f].is_entry || m->fns[f].lacks) {
+            require(m->fns[f].instr_count == 0);
             continue;
+        }
         check_fn(m, &m->fns[f]);
         for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++)
             check_analysis(m, f, &options[o]);

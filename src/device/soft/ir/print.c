@@ -43,6 +43,7 @@ static const char *const modes[] = {
     [IR_ATOM_DEC] = ".dec",
     [IR_ATOM_EXCH] = ".exch",
     [IR_ATOM_CAS] = ".cas",
+    [IR_ATOM_PHASE] = ".phase",
     [IR_SHFL_UP] = ".up",
     [IR_SHFL_DOWN] = ".down",
     [IR_SHFL_BFLY] = ".bfly",
@@ -58,6 +59,12 @@ static const char *const modes[] = {
     [IR_BAR_RED_POPC] = ".red.popc",
     [IR_CVTA_FROM] = "",
     [IR_CVTA_TO] = ".to",
+};
+
+static const char *const elements[] = {
+    [IR_MMA_F16] = ".f16",   [IR_MMA_BF16] = ".bf16",     [IR_MMA_TF32] = ".tf32",     [IR_MMA_E4M3] = ".e4m3",
+    [IR_MMA_E5M2] = ".e5m2", [IR_MMA_S8] = ".s8",         [IR_MMA_U8] = ".u8",         [IR_MMA_S4] = ".s4",
+    [IR_MMA_U4] = ".u4",     [IR_MMA_B1_XOR] = ".b1.xor", [IR_MMA_B1_AND] = ".b1.and",
 };
 
 struct ir_printer {
@@ -207,6 +214,9 @@ static void print_flags(const struct ir_printer *p, const struct ir_instr *i)
     fputs(f & IR_F_XORSIGN ? ".xorsign.abs" : "", p->out);
     fputs(f & IR_F_RELU ? ".relu" : "", p->out);
     fputs(f & IR_F_SAT ? ".sat" : "", p->out);
+    fputs(i->op == IR_OP_CVT && (i->type == IR_E4M3X2 || i->type == IR_E5M2X2) ? ".satfinite" : "", p->out);
+    bool half = ir_type_is_float(i->type) && i->type != IR_F32 && i->type != IR_F64;
+    fputs((i->op == IR_OP_ATOM || i->op == IR_OP_RED) && half ? ".noftz" : "", p->out);
     fputs(f & IR_F_SHIFTAMT ? ".shiftamt" : "", p->out);
     fputs(f & IR_F_CARRY_OUT ? ".cc" : "", p->out);
     bool amount = i->op == IR_OP_SHF || i->op == IR_OP_BMSK || i->op == IR_OP_SZEXT;
@@ -231,7 +241,9 @@ static void print_opcode(const struct ir_printer *p, const struct ir_instr *i)
     }
     if (i->op != IR_OP_CVTA)
         fputs(spaces[i->space], p->out);
-    if (!mode_last)
+    if (i->op == IR_OP_MMA)
+        fprintf(p->out, "%s%s", elements[i->mode], elements[i->mode2]);
+    else if (!mode_last)
         fputs(modes[i->mode], p->out);
     if (i->op == IR_OP_CVTA)
         fputs(spaces[i->space], p->out);
