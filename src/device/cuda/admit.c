@@ -41,6 +41,8 @@ static bool is_idle(const struct dev_queue *q)
 {
     if (!q->stream || !atomic_load_explicit(&q->touched, memory_order_acquire))
         return true;
+    if (q->gpu->waits) /* the driver would keep whoever asks */
+        return false;
     cuda_enter(q->gpu);
     if (!cuda_stream_is_done(q, q->stream))
         return false;

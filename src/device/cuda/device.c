@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "device/cuda/complaint.h"
+#include "device/cuda/library.h"
 #include "device/cuda/output.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/room.h"
@@ -293,6 +294,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     gm_list_init(&d->leaving);
     gm_list_init(&d->libraries);
     gm_list_init(&d->loading);
+    gm_list_init(&d->kept);
+    d->kept_max = CUDA_KEPT_BYTES;
     gm_list_init(&d->unused);
     pthread_mutex_init(&d->libraries_lock, NULL);
     pthread_cond_init(&d->library_loaded, NULL);

@@ -14,6 +14,7 @@
 
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u
+#define UNLOAD_NS   (10 * GM_NS_PER_MS) /* then another one is tried */
 
 /* --- unloading ---------------------------------------------------------------------------------------------------- */
 
@@ -30,18 +31,8 @@ static void library_destroy(struct dev *d, struct cuda_library *l)
     free(l);
 }
 
-/* The first that nobody is held up by, if it goes now, with a safe point for that. libraries_lock is held. */
-static struct cuda_library *next_unused(struct dev *d)
-{
-    gm_list_for_each (l, &d->unused, struct cuda_library, link)
-        if (cuda_admit_try(d, NULL, l->gpus))
-            return l;
-    return NULL;
-}
-
 static void *unload(void *arg)
 {
-    const struct timespec nap = { .tv_nsec = 10 * (long)GM_NS_PER_MS };
     struct dev *d = arg;
     pthread_setname_np(pthread_self(), "unload");
     cuda_enter(&d->gpus[0]);
@@ -49,22 +40,22 @@ static void *unload(void *arg)
     for (;;) {
         while (gm_list_empty(&d->unused))
             pthread_cond_wait(&d->more_unused, &d->libraries_lock);
-        struct cuda_library *l = next_unused(d);
-        if (l)
-            gm_list_remove(&l->link);
-        pthread_mutex_unlock(&d->libraries_lock);
-        if (l) {
+        struct cuda_library *l = gm_list_entry(d->unused.next, struct cuda_library, link);
+        gm_list_remove(&l->link);
+        pthread_mutex_unlock(&d->libraries_lock); /* launches need it */
+        bool admitted = cuda_admit_wait(d, NULL, l->gpus, gm_now_ns() + UNLOAD_NS);
+        if (admitted) {
             library_destroy(d, l);
             cuda_admit_end(d);
-        } else {
-            nanosleep(&nap, NULL);
         }
         pthread_mutex_lock(&d->libraries_lock);
+        if (!admitted) /* others may be in contexts that are idle */
+            gm_list_append(&d->unused, &l->link);
     }
     return NULL;
 }
 
-/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held. */
+/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
     pthread_t thread;
@@ -72,9 +63,27 @@ static void retire(struct dev *d, struct cuda_library *l)
         pthread_detach(thread);
         d->unloads = true;
     }
-    l->unused_since = gm_now_ns();
     gm_list_append(&d->unused, &l->link); /* without a thread until there is one */
     pthread_cond_signal(&d->more_unused);
+}
+
+static void forget(struct dev *d, struct cuda_library *l)
+{
+    gm_list_remove(&l->kept);
+    d->kept_bytes -= l->size;
+}
+
+/* Nobody uses it now: a program that is started again finds its kernels loaded. */
+static void keep(struct dev *d, struct cuda_library *l)
+{
+    gm_list_append(&d->kept, &l->kept);
+    d->kept_bytes += l->size;
+    while (d->kept_bytes > d->kept_max) {
+        struct cuda_library *oldest = gm_list_entry(d->kept.next, struct cuda_library, kept);
+        forget(d, oldest);
+        gm_list_remove(&oldest->link);
+        retire(d, oldest);
+    }
 }
 
 /* --- one library -------------------------------------------------------------------------------------------------- */
@@ -139,6 +148,7 @@ static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *by
     if (!l)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
+    gm_list_init(&l->kept);
     l->users = 1;
     CUresult r = load_image(g, c, bytes, size, kind, l, log);
     if (r != CUDA_SUCCESS) {
@@ -243,8 +253,8 @@ static struct cuda_library *find_or_begin(struct dev *d, const struct cuda_libra
             pthread_cond_wait(&d->library_loaded, &d->libraries_lock);
         l = find(d, like);
     }
-    if (l)
-        l->users++;
+    if (l && l->users++ == 0)
+        forget(d, l);
     mine->what = like;
     gm_list_init(&mine->link);
     if (!l && !first)
@@ -293,10 +303,11 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
     if (!l)
         return;
     pthread_mutex_lock(&d->libraries_lock);
-    bool last = --l->users == 0;
-    if (last) {
-        gm_list_remove(&l->link);
-        retire(d, l);
+    if (--l->users == 0) {
+        if (cuda_library_is_shared(l))
+            keep(d, l);
+        else
+            retire(d, l);
     }
     pthread_mutex_unlock(&d->libraries_lock);
 }

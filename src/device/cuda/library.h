@@ -2,7 +2,8 @@
  * Libraries of the driver, shared among clients. Programs of one user load the same images: PyTorch and its friends have
  * hundreds, whose code would lie in the GPU's memory once for each client. An image in which nothing can be left behind (no
  * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
- * a limit only grows, and anything else gives the client a library of its own first.
+ * a limit only grows, and anything else gives the client a library of its own first. Without users such a library stays for a while, with what of it
+ * is loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is started again loads nothing.
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */
@@ -12,14 +13,17 @@
 #include "device/cuda/image.h"
 #include "device/cuda/state.h"
 
+/* Of images whose libraries stay without users. */
+#define CUDA_KEPT_BYTES (256u << 20)
+
 struct cuda_library {
     struct gm_list link; /* dev->libraries, or alone: one client's; libraries_lock, as are the following */
     unsigned users;
     uint32_t gpus;              /* contexts where something of it is loaded, a CUDA_GPU_BIT for each .. */
     struct cuda_loaded *loaded; /* .. the kernels .. */
     uint32_t loaded_count;
-    uint64_t unused_since; /* .. and without users */
-    uint64_t digest[2];    /* xxhash: where to look; the bytes are compared */
+    struct gm_list kept; /* dev->kept, or alone: it has no users, and may have again */
+    uint64_t digest[2];  /* xxhash: where to look; the bytes are compared */
     /* constant */
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
@@ -45,7 +49,7 @@ int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *imag
 int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log);
 /* One user more: a launch that waits outlives its module. */
 void cuda_library_keep(struct dev *d, struct cuda_library *l);
-/* NULL is accepted. The last one's library is unloaded later, by a thread of its own. */
+/* NULL is accepted. Without users a library that is shared may stay; others are unloaded later, by a thread of its own. */
 void cuda_library_close(struct dev *d, struct cuda_library *l);
 
 static inline bool cuda_library_is_shared(const struct cuda_library *l)

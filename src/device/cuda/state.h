@@ -139,6 +139,9 @@ struct dev {
     struct gm_list libraries; /* those that clients share .. */
     struct gm_list loading;   /* .. and will share */
     pthread_cond_t library_loaded;
+    struct gm_list kept;   /* of the shared ones, those without users, longest unused first .. */
+    uint64_t kept_bytes;   /* .. and how large their images are .. */
+    uint64_t kept_max;     /* .. at most; constant */
     struct gm_list unused; /* those without users, to be unloaded .. */
     pthread_cond_t more_unused;
     bool unloads; /* .. by a thread, which there is */

@@ -229,6 +229,7 @@ static void begin(void)
     gm_list_init(&d.libraries);
     gm_list_init(&d.loading);
     gm_list_init(&d.unused);
+    gm_list_init(&d.kept);
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
     gm_list_init(&busy.active);
@@ -296,6 +297,33 @@ Test(library, a_load_that_fails_is_nobody_elses, .init = begin)
     for (unsigned i = 0; i < THREADS; i++)
         cr_assert_eq(o[i].result, CUDA_ERROR_INVALID_IMAGE);
     cr_assert(gm_list_empty(&d.loading));
+}
+
+/* The next one to load the same finds it, and its kernels. */
+Test(library, without_users_it_stays, .init = begin)
+{
+    struct opener a, b;
+    CUfunction f;
+    d.kept_max = 4096;
+    let_go();
+    start(&a, 1000);
+    pthread_join(a.thread, NULL);
+    cr_assert_eq(cuda_library_function(&clients[0], 0, a.got, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cuda_library_close(&d, a.got);
+    start(&b, 1000);
+    pthread_join(b.thread, NULL);
+    cr_assert_eq(b.got, a.got);
+    cr_assert_eq(loads, 1);
+    cr_assert_eq(d.kept_bytes, 0, "it has a user");
+    cr_assert_eq(cuda_library_function(&clients[0], 0, b.got, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cr_assert_eq(functions, 1);
+    cuda_library_close(&d, b.got);
+    start(&b, 1001); /* another user's is another one */
+    pthread_join(b.thread, NULL);
+    cr_assert_eq(loads, 2);
+    cuda_library_close(&d, b.got); /* and there is room for one */
+    wait_for_unloads(1);
+    cr_assert_eq(d.kept_bytes, 4096);
 }
 
 /* Users share nothing: not even a wait. */

@@ -169,6 +169,7 @@ static void setup(void)
     gm_list_init(&device.libraries);
     gm_list_init(&device.loading);
     gm_list_init(&device.unused);
+    gm_list_init(&device.kept);
     gm_list_init(&device.active);
     gm_list_init(&device.clients);
     pthread_mutex_init(&device.lock, NULL);
