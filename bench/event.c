@@ -1,7 +1,8 @@
 /*
  * When events are seen. A kernel stores a number into host memory as its last act; an event is recorded behind it, and a longer
  * kernel stands behind that. One thread looks for the number, another one waits for the event. Prints: late, the median of how much
- * later the event was seen than the number, and the worst; then elapsed, the median time between two events around a kernel of
+ * later the event was seen than the number, and the worst, for kernels of 2 and 15 ms in turn; late_timed, for events with timing;
+ * late_long, for kernels of 40 ms; then elapsed, the median time between two events around a kernel of
  * 100 us; then first, when the first of two events behind kernels of 150 ms each was seen. Microseconds, milliseconds at last.
  */
 #include <cuda.h>
@@ -47,7 +48,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void lateness(CUdeviceptr at, unsigned flags, const char *name)
+static void lateness(CUdeviceptr at, unsigned flags, double odd_ms, double even_ms, const char *name)
 {
     double late[ROUNDS];
     CUevent e;
@@ -55,7 +56,7 @@ static void lateness(CUdeviceptr at, unsigned flags, const char *name)
     for (unsigned long long i = 0; i < ROUNDS; i++) {
         unsigned long long number = atomic_load(word) + 1;
         pthread_t thread;
-        launch_store(i % 2 ? 2 : 15, at, number);
+        launch_store(i % 2 ? odd_ms : even_ms, at, number);
         EX_CHECK(cuEventRecord(e, s));
         launch(20);
         if (pthread_create(&thread, NULL, look, &number) != 0)
@@ -123,8 +124,9 @@ int main(void)
     launch(0.1);
     launch_store(0, at, 1);
     EX_CHECK(cuStreamSynchronize(s));
-    lateness(at, CU_EVENT_DISABLE_TIMING, "late");
-    lateness(at, CU_EVENT_DEFAULT, "late_timed");
+    lateness(at, CU_EVENT_DISABLE_TIMING, 2, 15, "late");
+    lateness(at, CU_EVENT_DEFAULT, 2, 15, "late_timed");
+    lateness(at, CU_EVENT_DISABLE_TIMING, 40, 40, "late_long");
     elapsed();
     first_of_two();
     EX_CHECK(cuMemFreeHost(memory));

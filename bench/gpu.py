@@ -396,6 +396,7 @@ def bench_event(b):
     def once(way):
         r = way.run([b.tool("event")], b.limit(30))
         return {"late": float(r.words("late ")[1]), "late_timed": float(r.words("late_timed")[1]),
+                "late_long": float(r.words("late_long")[1]),
                 "elapsed": float(r.words("elapsed")[1]), "first_of_two": float(r.words("first")[1])}
     b.rounds("late", 3, *((c, once) for c in ("native", "mps", "gmux")))
 
@@ -440,6 +441,7 @@ ROWS = {
     "clients": ("clients at once", "", lambda m: (">=", 100), lambda m: (">=", 250), bench_clients),
     "late": ("event seen after the work before it, longer work behind, p50", "us", lambda m: ("<=", 30), None, bench_event),
     "late_timed": ("the same, with timing", "us", lambda m: ("<=", 30), None, None),
+    "late_long": ("the same behind 40 ms", "us", lambda m: ("<=", 30), None, None),
     "elapsed": ("between events around 100 us", "us", lambda m: ("<=", m["native"] + 5), None, None),
     "first_of_two": ("first event of two behind 150 ms each", "ms", lambda m: ("<=", m["native"] + 1), None, None),
     "begin_alone": ("four programs begin, alone", "s", lambda m: ("<=", m["mps"]), None, bench_begin),
