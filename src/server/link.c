@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "server/server.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("link");
 
 /* The compute mode may change while we run; contexts that are there stay. */
 static bool is_exclusive(const struct wire_device *d)
@@ -183,8 +186,8 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
 static void on_gone(struct srv_peer *peer, bool broke, const char *why)
 {
     struct srv_server *s = GM_CONTAINER_OF(peer, struct srv_server, link);
-    (void)broke;
-    (void)why;
+    if (broke)
+        gm_error(&topic, "the control daemon: %s", why);
     s->has_link = false;
     srv_peer_close(peer);
     srv_server_stop(s, false); /* no new clients can come; those it has may finish */

@@ -9,7 +9,8 @@ Rounds of some seconds follow each other. In a *steady* one only programs die an
 server and executor are there afterwards: what they hold is compared. In a *wild* one it is the turn of all. A round ends
 with all programs asked to check everything a last time and to end; then nobody may be charged for anything.
 
-Who may lose what: a program whose work was in flight when its executor was killed, all programs of a server that was
+Who may lose what: a program whose work was in flight when its executor was killed, or that gave it work before its server
+had noticed, all programs of a server that was
 killed, and one that was about to connect to somebody who was killed or stopped. Nobody else, and nobody when something
 was only stopped.
 """
@@ -61,9 +62,19 @@ class Events:
 
     def __init__(self):
         self.spans = {}
+        self.dying = []  # (pid, span): whose parent has not noticed yet
 
-    def add(self, kind, began):
-        self.spans.setdefault(kind, []).append((began, time.monotonic_ns()))
+    def add(self, kind, began, dies=None):
+        span = [began, time.monotonic_ns() if dies is None else sys.maxsize]
+        self.spans.setdefault(kind, []).append(span)
+        if dies is not None:
+            self.dying.append((dies, span))
+
+    def notice(self):
+        for pid, span in self.dying[:]:
+            if not os.path.exists(f"/proc/{pid}"):
+                self.dying.remove((pid, span))
+                span[1] = time.monotonic_ns()
 
     def within(self, kinds, begin, end):
         return any(b <= end and e >= begin for k in kinds for b, e in self.spans.get(k, []))
@@ -127,6 +138,7 @@ class Soak:
 
     def reap(self, final=False):
         """Looks at programs that have ended; starts others in their place."""
+        self.events.notice()
         for i, p in list(self.processes.items()):
             if p.poll() is None:
                 continue
@@ -179,8 +191,9 @@ class Soak:
         victims = self.of_name(name)
         began = time.monotonic_ns()
         if victims:
-            self.signal(self.random.choice(victims), signal.SIGKILL)
-            self.events.add(name.removeprefix("gmux-") + " killed", began)
+            victim = self.random.choice(victims)
+            self.signal(victim, signal.SIGKILL)
+            self.events.add(name.removeprefix("gmux-") + " killed", began, victim)
 
     def kill_executor(self):
         # Two deaths in a row cost a program whose module was being loaded meanwhile: it is the likely cause.
