@@ -43,7 +43,7 @@ static inline void launch_init(struct launch *l)
         launch_die("window");
     interp_serve(&l->helpers);
     soft_helpers_init(&l->helpers, NULL);
-    uint8_t *shared = aligned_alloc(4096, SOFT_SHARED_GUARD + LAUNCH_SHARED);
+    uint8_t *shared = aligned_alloc(128, SOFT_SHARED_GUARD + LAUNCH_SHARED);
     if (!shared)
         launch_die("shared memory");
     memset(shared, 0, SOFT_SHARED_GUARD + LAUNCH_SHARED);
