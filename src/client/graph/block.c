@@ -1,5 +1,5 @@
 /*
- * The block is contiguous and in an order that respects all edges, whatever lanes its records go to: put into one stream
+ * The block is contiguous and in an order that respects all edges, whatever branches its records go to: put into one stream
  * it would be correct, too, and a device that knows graphs of its own can be given it as it is.
  *
  * Pageable memory is read and written when the graph runs, not when it was made: such copies go through pinned memory
@@ -85,7 +85,7 @@ static struct rt_step *add_step(struct rt_exec_body *b, enum rt_step_kind kind)
         b->steps_capacity = capacity;
     }
     struct rt_step *s = &b->steps[b->steps_count++];
-    *s = (struct rt_step) { .kind = kind, .lane = b->lane };
+    *s = (struct rt_step) { .kind = kind, .branch = b->branch };
     return s;
 }
 
@@ -101,7 +101,7 @@ static int add_record(struct rt_exec_body *b, const struct wire_record *record, 
         b->block_capacity = capacity;
     }
     struct rt_step *s = b->steps_count ? &b->steps[b->steps_count - 1] : NULL;
-    if (!s || s->kind != RT_STEP_RECORDS || s->lane != b->lane) {
+    if (!s || s->kind != RT_STEP_RECORDS || s->branch != b->branch) {
         s = add_step(b, RT_STEP_RECORDS);
         if (!s)
             return CUDA_ERROR_OUT_OF_MEMORY;
@@ -240,7 +240,7 @@ static int add_order(struct rt_exec_body *b, enum rt_step_kind kind, uint32_t it
 static int add_item(struct rt_exec_body *b, uint32_t number)
 {
     const struct rt_item *item = &b->items[number];
-    b->lane = item->lane;
+    b->branch = item->branch;
     int r = item->first ? add_order(b, RT_STEP_START, number) : CUDA_SUCCESS;
     for (uint32_t i = 0; i < item->waits_count && r == CUDA_SUCCESS; i++)
         r = add_order(b, RT_STEP_WAIT, b->waits[item->waits_at + i]);
@@ -299,7 +299,7 @@ int rt_block_build(struct rt_exec_body *b)
     b->calls = b->memory = b->broken = false;
     for (uint32_t i = 0; i < b->items_count && r == CUDA_SUCCESS; i++)
         r = add_item(b, i);
-    b->lane = 0;
+    b->branch = 0;
     for (uint32_t i = 0; i < b->joins_count && r == CUDA_SUCCESS; i++)
         r = add_order(b, RT_STEP_WAIT, b->waits[b->joins_at + i]);
     b->broken = r != CUDA_SUCCESS;

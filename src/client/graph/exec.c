@@ -151,16 +151,16 @@ static int wait_event(CUevent event, struct rt_stream *st)
 }
 
 /* The streams of a launch; those behind the first are the context's, for all its graphs. */
-struct lanes {
-    struct rt_stream *at[RT_GRAPH_LANES];
+struct branches {
+    struct rt_stream *at[RT_GRAPH_BRANCHES];
     bool elsewhere;        /* the first of them is not the launch's stream, whose device is another one */
     uint32_t start_number; /* where the launch begins */
     uint64_t start_seq;
 };
 
-static int take_lane(struct rt_context *c, uint32_t l, struct rt_stream **out)
+static int take_branch(struct rt_context *c, uint32_t l, struct rt_stream **out)
 {
-    CUstream *handle = &c->graph_lanes[l];
+    CUstream *handle = &c->graph_branches[l];
     *out = rt_object_find(&rt_streams, *handle);
     if (*out)
         return CUDA_SUCCESS;
@@ -170,31 +170,31 @@ static int take_lane(struct rt_context *c, uint32_t l, struct rt_stream **out)
     return r;
 }
 
-static int take_lanes(const struct rt_exec_body *b, struct rt_stream *st, struct lanes *out)
+static int take_branches(const struct rt_exec_body *b, struct rt_stream *st, struct branches *out)
 {
     int r = CUDA_SUCCESS;
     out->at[0] = st;
     out->elsewhere = false;
-    for (uint32_t l = 0; l < b->lanes && r == CUDA_SUCCESS; l++) {
+    for (uint32_t l = 0; l < b->branches && r == CUDA_SUCCESS; l++) {
         bool here = b->on[l].device < 0 || b->on[l].device == st->context->device;
         struct rt_context *c = here ? st->context : rt_context_find(b->on[l].context, true);
         out->elsewhere |= l == 0 && !here;
         if (!c)
             r = CUDA_ERROR_INVALID_CONTEXT;
         else if (l != 0 || !here)
-            r = take_lane(c, l, &out->at[l]);
+            r = take_branch(c, l, &out->at[l]);
     }
     return r;
 }
 
-static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struct lanes *lanes)
+static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struct branches *branches)
 {
-    struct rt_stream *st = lanes->at[s->lane];
+    struct rt_stream *st = branches->at[s->branch];
     switch (s->kind) {
     case RT_STEP_START:
-        return rt_queue_put_wait(st, lanes->start_number, lanes->start_seq);
+        return rt_queue_put_wait(st, branches->start_number, branches->start_seq);
     case RT_STEP_WAIT:
-        return rt_queue_put_wait(st, lanes->at[b->items[s->item].lane]->number, b->marks[s->item]);
+        return rt_queue_put_wait(st, branches->at[b->items[s->item].branch]->number, b->marks[s->item]);
     case RT_STEP_MARK:
         b->marks[s->item] = st->number < TP_STREAMS ? rt_lane_issued(rt_session, st->number) : 0;
         return CUDA_SUCCESS;
@@ -212,27 +212,27 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struc
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
 {
     struct rt_exec_body *b = e->body;
-    struct lanes lanes;
+    struct branches branches;
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
     r = r ? r : check_memory(e);
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
-    r = r ? r : take_lanes(b, st, &lanes);
+    r = r ? r : take_branches(b, st, &branches);
     r = r ? r : rt_queue_begin(st);
     if (r)
         return r;
-    lanes.start_number = st->number;
+    branches.start_number = st->number;
     if (st->number >= TP_STREAMS)
         r = CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
     else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
-    lanes.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
-    if (r == CUDA_SUCCESS && lanes.elsewhere)
-        r = rt_queue_put_wait(lanes.at[0], lanes.start_number, lanes.start_seq);
+    branches.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
+    if (r == CUDA_SUCCESS && branches.elsewhere)
+        r = rt_queue_put_wait(branches.at[0], branches.start_number, branches.start_seq);
     for (uint32_t i = 0; i < b->steps_count && r == CUDA_SUCCESS; i++)
-        r = put_step(b, &b->steps[i], &lanes);
-    if (r == CUDA_SUCCESS && lanes.elsewhere)
-        r = rt_queue_put_wait(st, lanes.at[0]->number, rt_lane_issued(rt_session, lanes.at[0]->number));
+        r = put_step(b, &b->steps[i], &branches);
+    if (r == CUDA_SUCCESS && branches.elsewhere)
+        r = rt_queue_put_wait(st, branches.at[0]->number, rt_lane_issued(rt_session, branches.at[0]->number));
     if (st->number < TP_STREAMS) {
         b->last_number = st->number;
         b->last_seq = rt_lane_issued(rt_session, st->number);
@@ -266,7 +266,7 @@ static bool is_nowhere(const struct rt_params *p)
     return p->type == CU_GRAPH_NODE_TYPE_MEMSET && p->fill.nowhere;
 }
 
-/* A kernel stays on its device: its lane is there. */
+/* A kernel stays on its device: its branch is there. */
 static bool same_device(const struct rt_params *a, const struct rt_params *b)
 {
     return a->type != CU_GRAPH_NODE_TYPE_KERNEL || rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);

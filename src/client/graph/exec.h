@@ -9,21 +9,21 @@
 
 #include "client/graph/graph.h"
 
-#define RT_GRAPH_LANES 8u
+#define RT_GRAPH_BRANCHES 8u
 
 /* A node in its place, or where a child graph begins or ends. */
 struct rt_item {
     struct rt_node *node; /* NULL: nothing to do */
-    uint32_t lane;
-    uint32_t waits_at, waits_count; /* in body->waits: what it waits for in other lanes */
-    bool first;                     /* the first of its lane, with nothing before it but the launch itself */
+    uint32_t branch;
+    uint32_t waits_at, waits_count; /* in body->waits: what it waits for in other branches */
+    bool first;                     /* the first of its branch, with nothing before it but the launch itself */
     bool marked;                    /* something waits for it */
 };
 
 enum rt_step_kind {
     RT_STEP_RECORDS,
-    RT_STEP_START, /* the lane goes on from where the launch began */
-    RT_STEP_WAIT,  /* the lane waits for `item` */
+    RT_STEP_START, /* the branch goes on from where the launch began */
+    RT_STEP_WAIT,  /* the branch waits for `item` */
     RT_STEP_MARK,  /* `item` ends here */
     RT_STEP_CALL,
     RT_STEP_RECORD_EVENT,
@@ -32,7 +32,7 @@ enum rt_step_kind {
 
 struct rt_step {
     enum rt_step_kind kind;
-    uint32_t lane;
+    uint32_t branch;
     union {
         uint32_t item;
         struct {
@@ -68,13 +68,13 @@ struct rt_exec_body {
     uint32_t *waits; /* items */
     uint32_t items_count, waits_count;
     uint32_t joins_at, joins_count; /* in waits: what the launch's stream waits for at the end */
-    uint32_t lanes;                 /* that are used; the first is the launch's stream */
+    uint32_t branches;              /* that are used; the first is the launch's stream */
     struct {
-        int device;        /* of the kernels in it; -1: there are none */
-        CUcontext context; /* of one of them */
-    } on[RT_GRAPH_LANES];  /* by lane */
-    uint64_t *marks;       /* during a launch: where items ended, in their lanes */
-    uint32_t lane;         /* while steps are made */
+        int device;          /* of the kernels in it; -1: there are none */
+        CUcontext context;   /* of one of them */
+    } on[RT_GRAPH_BRANCHES]; /* by branch */
+    uint64_t *marks;         /* during a launch: where items ended, in their branches */
+    uint32_t branch;         /* while steps are made */
     uint8_t *block;
     size_t block_size, block_capacity;
     struct rt_step *steps;
@@ -108,9 +108,9 @@ static inline bool rt_exec_idle(const struct rt_exec_body *b)
     return !b->last_seq || rt_lane_done(rt_session, b->last_number, b->last_seq);
 }
 
-/* --- order and lanes (graph/order.c) --- */
+/* --- order and branches (graph/order.c) --- */
 
-/* Fills in order, index, items, waits, joins and lanes from b->graph; order and index have room for all nodes.
+/* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room for all nodes.
  * CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
 int rt_order_make(struct rt_exec_body *b);
 void rt_order_finish(struct rt_exec_body *b);

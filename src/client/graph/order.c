@@ -1,35 +1,35 @@
 /*
- * Puts the nodes of a graph and its child graphs into one order, and over lanes: streams in which branches that do not
- * depend on each other run beside each other. Each item knows, lane by lane, the last item that it comes after, so that
- * nothing is waited for twice, and a lane whose work lies all before an item is free for it.
+ * Puts the nodes of a graph and its child graphs into one order, and over branches: streams in which what does
+ * not depend on each other runs beside each other. Each item knows, branch by branch, the last item that it comes after, so that
+ * nothing is waited for twice, and a branch whose work lies all before an item is free for it.
  *
- * Kernels of one device share lanes; what else there is may be in any.
+ * Kernels of one device share branches; what else there is may be in any.
  *
- * Where lanes run out, an item comes after others that it does not depend on; that is correct, only slower.
+ * Where branches run out, an item comes after others that it does not depend on; that is correct, only slower.
  */
 #include "client/graph/exec.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The last item of each lane that something comes after; -1: none. */
+/* The last item of each branch that something comes after; -1: none. */
 struct clock {
-    int32_t at[RT_GRAPH_LANES];
+    int32_t at[RT_GRAPH_BRANCHES];
 };
 
 struct plan {
     struct rt_exec_body *body;
     struct clock *clocks; /* of the items */
-    int32_t tail[RT_GRAPH_LANES];
+    int32_t tail[RT_GRAPH_BRANCHES];
     uint32_t capacity, waits_capacity;
 };
 
 static const struct clock never = { { -1, -1, -1, -1, -1, -1, -1, -1 } };
-_Static_assert(RT_GRAPH_LANES == 8, "as many as above");
+_Static_assert(RT_GRAPH_BRANCHES == 8, "as many as above");
 
 static void merge(struct clock *into, const struct clock *from)
 {
-    for (unsigned l = 0; l < RT_GRAPH_LANES; l++)
+    for (unsigned l = 0; l < RT_GRAPH_BRANCHES; l++)
         into->at[l] = GM_MAX(into->at[l], from->at[l]);
 }
 
@@ -67,23 +67,23 @@ static bool add_wait(struct plan *p, int32_t item)
     return true;
 }
 
-/* A lane with nothing in it that does not lie before anyway; best the one of what lies directly before. For kernels of
+/* A branch with nothing in it that does not lie before anyway; best the one of what lies directly before. For kernels of
  * `device`, if that is not -1. */
-static uint32_t choose_lane(const struct plan *p, const struct clock *after, int device)
+static uint32_t choose_branch(const struct plan *p, const struct clock *after, int device)
 {
     int32_t latest = -1;
-    uint32_t best = RT_GRAPH_LANES, any = RT_GRAPH_LANES;
-    for (uint32_t l = 0; l < RT_GRAPH_LANES; l++) {
+    uint32_t best = RT_GRAPH_BRANCHES, any = RT_GRAPH_BRANCHES;
+    for (uint32_t l = 0; l < RT_GRAPH_BRANCHES; l++) {
         int on = p->body->on[l].device;
         if (device >= 0 && on >= 0 && on != device)
             continue;
         any = GM_MIN(any, l);
-        if (p->tail[l] <= after->at[l] && (best == RT_GRAPH_LANES || after->at[l] > latest)) {
+        if (p->tail[l] <= after->at[l] && (best == RT_GRAPH_BRANCHES || after->at[l] > latest)) {
             best = l;
             latest = after->at[l];
         }
     }
-    return best < RT_GRAPH_LANES ? best : any;
+    return best < RT_GRAPH_BRANCHES ? best : any;
 }
 
 /* An item that comes after all in `after`; `node` NULL: it does nothing. Its number, or -1. */
@@ -93,28 +93,28 @@ static int32_t add_item(struct plan *p, struct rt_node *node, const struct clock
     if (!plan_room(p))
         return -1;
     const struct rt_kernel *k = node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ? &node->params.kernel : NULL;
-    uint32_t lane = choose_lane(p, after, k ? rt_kernel_device(k) : -1);
-    if (lane == RT_GRAPH_LANES) /* more devices than lanes */
+    uint32_t branch = choose_branch(p, after, k ? rt_kernel_device(k) : -1);
+    if (branch == RT_GRAPH_BRANCHES) /* more devices than branches */
         return -1;
-    if (k && b->on[lane].device < 0) {
-        b->on[lane].device = rt_kernel_device(k);
-        b->on[lane].context = k->ctx;
+    if (k && b->on[branch].device < 0) {
+        b->on[branch].device = rt_kernel_device(k);
+        b->on[branch].context = k->ctx;
     }
-    int32_t before = p->tail[lane];
+    int32_t before = p->tail[branch];
     struct clock seen = before >= 0 ? p->clocks[before] : never;
     struct rt_item *item = &b->items[b->items_count];
-    *item = (struct rt_item) { .node = node, .lane = lane, .waits_at = b->waits_count };
-    for (uint32_t l = 0; l < RT_GRAPH_LANES; l++)
-        if (l != lane && after->at[l] > seen.at[l] && !add_wait(p, after->at[l]))
+    *item = (struct rt_item) { .node = node, .branch = branch, .waits_at = b->waits_count };
+    for (uint32_t l = 0; l < RT_GRAPH_BRANCHES; l++)
+        if (l != branch && after->at[l] > seen.at[l] && !add_wait(p, after->at[l]))
             return -1;
     item->waits_count = b->waits_count - item->waits_at;
-    item->first = lane != 0 && before < 0 && item->waits_count == 0;
+    item->first = branch != 0 && before < 0 && item->waits_count == 0;
     merge(&seen, after);
     int32_t number = (int32_t)b->items_count++;
-    seen.at[lane] = number;
+    seen.at[branch] = number;
     p->clocks[number] = seen;
-    p->tail[lane] = number;
-    b->lanes = GM_MAX(b->lanes, lane + 1);
+    p->tail[branch] = number;
+    b->branches = GM_MAX(b->branches, branch + 1);
     return number;
 }
 
@@ -169,13 +169,13 @@ int rt_order_make(struct rt_exec_body *b)
 {
     struct plan p = { .body = b };
     struct clock end;
-    for (unsigned l = 0; l < RT_GRAPH_LANES; l++)
+    for (unsigned l = 0; l < RT_GRAPH_BRANCHES; l++)
         p.tail[l] = b->on[l].device = -1;
     int r = plan_graph(&p, b->graph, &never, &end);
     /* The stream of the launch comes after all of it. */
     struct clock seen = p.tail[0] >= 0 ? p.clocks[p.tail[0]] : never;
     b->joins_at = b->waits_count;
-    for (uint32_t l = 1; l < RT_GRAPH_LANES && r == CUDA_SUCCESS; l++)
+    for (uint32_t l = 1; l < RT_GRAPH_BRANCHES && r == CUDA_SUCCESS; l++)
         if (p.tail[l] > seen.at[l] && !add_wait(&p, p.tail[l]))
             r = CUDA_ERROR_OUT_OF_MEMORY;
     b->joins_count = b->waits_count - b->joins_at;

@@ -44,7 +44,7 @@ struct rt_context {
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
     uint64_t limits[RT_LIMITS];
-    CUstream graph_lanes[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
+    CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
     uint32_t barrier_number;      /* its number .. */
     _Atomic uint64_t barrier_seq; /* .. and what streams made from now on wait for; 0: nothing */
