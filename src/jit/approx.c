@@ -1,5 +1,6 @@
 /*
- * The approximate functions, to the precision that PTX asks for, on vectors and scalars.
+ * The approximate functions, to the precision that PTX asks for, on vectors and scalars. The interpreter computes the
+ * same (device/soft/interp/scalar_approx.c).
  */
 #include "jit/gen.h"
 
@@ -111,17 +112,19 @@ LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine)
     static const double sine[] = { 2.75573192e-6, -1.98412698e-4, 8.33333333e-3, -1.66666667e-1, 1.0 };
     static const double cosine_of[] = { 2.48015873e-5, -1.38888889e-3, 4.16666667e-2, -0.5, 1.0 };
     LLVMTypeRef t = LLVMTypeOf(x);
-    /* Reduction to [-pi/4, pi/4] in double precision: good for all arguments that a program can mean. */
+    /* As the hardware does it: x / 2 pi in f32, rounded towards zero, and of that the fraction. */
     LLVMValueRef wide = LLVMBuildFPExt(g->b, x, jit_like(x, g->f64), "");
-    LLVMValueRef k =
-        jit_call1(g, "llvm.roundeven", LLVMBuildFMul(g->b, wide, jit_real(g, wide, 0.63661977236758134308), ""));
-    LLVMValueRef minus = LLVMBuildFNeg(g->b, k, "");
-    LLVMValueRef r = fma3(g, minus, jit_real(g, wide, 1.57079632679489655800), wide);
-    r = fma3(g, minus, jit_real(g, wide, 6.12323399573676603587e-17), r);
-    r = LLVMBuildFPTrunc(g->b, r, t, "");
-    LLVMTypeRef types[] = { jit_like(x, g->i64), LLVMTypeOf(k) };
-    LLVMValueRef q = jit_intrinsic(g, "llvm.fptosi.sat", types, 2, &k, 1);
-    q = LLVMBuildTrunc(g->b, q, jit_like(x, g->i32), "");
+    LLVMTypeRef t64 = LLVMTypeOf(wide);
+    LLVMValueRef turns = jit_as_int(g, LLVMBuildFMul(g->b, wide, jit_real(g, wide, (double)0.15915494f), ""));
+    turns = LLVMBuildAnd(g->b, turns, jit_const(g, turns, ~UINT64_C(0x1fffffff)), "");
+    turns = LLVMBuildBitCast(g->b, turns, t64, "");
+    LLVMValueRef part = LLVMBuildFSub(g->b, turns, jit_call1(g, "llvm.roundeven", turns), "");
+    part = LLVMBuildFMul(g->b, part, jit_real(g, wide, 4), "");
+    LLVMValueRef quarter = jit_call1(g, "llvm.roundeven", part);
+    LLVMValueRef r = LLVMBuildFSub(g->b, part, quarter, "");
+    r = LLVMBuildFPTrunc(g->b, LLVMBuildFMul(g->b, r, jit_real(g, wide, 1.57079632679489655800), ""), t, "");
+    LLVMTypeRef types[] = { jit_like(x, g->i32), t64 };
+    LLVMValueRef q = jit_intrinsic(g, "llvm.fptosi.sat", types, 2, &quarter, 1);
     if (cosine)
         q = LLVMBuildAdd(g->b, q, jit_const(g, q, 1), "");
     LLVMValueRef r2 = LLVMBuildFMul(g->b, r, r, "");
@@ -130,7 +133,10 @@ LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine)
     LLVMValueRef odd = LLVMBuildAnd(g->b, q, jit_const(g, q, 1), "");
     LLVMValueRef v = jit_select(g, LLVMBuildICmp(g->b, LLVMIntNE, odd, jit_const(g, q, 0), ""), c, s);
     LLVMValueRef sign = LLVMBuildShl(g->b, LLVMBuildAnd(g->b, q, jit_const(g, q, 2), ""), jit_const(g, q, 30), "");
-    return LLVMBuildBitCast(g->b, LLVMBuildXor(g->b, jit_as_int(g, v), sign, ""), t, "");
+    v = LLVMBuildBitCast(g->b, LLVMBuildXor(g->b, jit_as_int(g, v), sign, ""), t, "");
+    if (cosine)
+        return v;
+    return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOEQ, x, jit_real(g, x, 0), ""), x, v);
 }
 
 LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x)

@@ -165,11 +165,11 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
             v = wide ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f32), "") : v;
         if (g->i->flags & IR_F_FTZ)
             v = jit_flush(g, v);
-    } else if (wide || (g->i->flags & IR_F_SAT)) {
+    } else if (wide) {
         jit_leave(g);
         return v;
-    } else {
-        return real_to_half(g, v, to);
+    } else { /* the bounds are numbers of the type: what is between them stays there */
+        return real_to_half(g, g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v, to);
     }
     return g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v;
 }
@@ -181,11 +181,11 @@ static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
     bool exact = bits <= 16 || (bits <= 32 && to == IR_F64);
     bool sign = ir_type_is_signed(from);
     if (to != IR_F32 && to != IR_F64) {
-        if (bits <= 16) /* exact as f32 */
-            return real_to_half(g,
-                                sign ? LLVMBuildSIToFP(g->b, v, jit_like(v, g->f32), "")
-                                     : LLVMBuildUIToFP(g->b, v, jit_like(v, g->f32), ""),
-                                to);
+        if (bits <= 16) { /* exact as f32 */
+            LLVMTypeRef f32 = jit_like(v, g->f32);
+            v = sign ? LLVMBuildSIToFP(g->b, v, f32, "") : LLVMBuildUIToFP(g->b, v, f32, "");
+            return real_to_half(g, g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v, to);
+        }
         jit_leave(g);
         return v;
     }

@@ -630,6 +630,16 @@ def approximations():
     for name, form, inputs, function, tol in table:
         values = [(bits(x),) for x in inputs]
         op(name + "_f32", form, ["f32"], "f32", lambda b: bits(function(flt(b))), values=values, tol=tol)
+    # Big arguments: the hardware keeps the fraction of x / 2 pi that f32 has, rounded towards zero.
+    def turn(x):
+        y = x * flt(0x3E22F983)
+        y = v64(d64(y) & ~0x1FFFFFFF)
+        return 2 * math.pi * (y - round(y))
+    v64 = lambda b: struct.unpack("<d", struct.pack("<Q", b))[0]
+    d64 = lambda v: struct.unpack("<Q", struct.pack("<d", v))[0]
+    big = [(bits(x),) for x in (5.0, -8.0, 40.0, 1000.0, 1e4, -12345.678, 1e6, 2.0 ** 53, 2.0 ** 60, -1e20, 3e38, flt(0x7F7FFFFF))]
+    op("sin_approx_big", "sin.approx.f32", ["f32"], "f32", lambda b: bits(math.sin(turn(flt(b)))), values=big, tol="5e-5")
+    op("cos_approx_big", "cos.approx.f32", ["f32"], "f32", lambda b: bits(math.cos(turn(flt(b)))), values=big, tol="5e-5")
     special = [(0,), (0x80000000,), (0x7F800000,), (0xFF800000,), (0x7FC00000,), (0xBF800000,)]
     f = FORMATS["f32"]
     pick = lambda results: (lambda b: results[[s[0] for s in special].index(b)])
@@ -642,8 +652,6 @@ def approximations():
        values=[(bits(x), bits(y)) for x in signed_nums[:20] for y in signed_nums if y])
     op("div_full_f32", "div.full.f32", ["f32", "f32"], "f32", lambda x, y: bits(flt(x) / flt(y)), tol="3e-7",
        values=[(bits(x), bits(y)) for x in signed_nums[:20] for y in signed_nums if y])
-    d64 = lambda v: struct.unpack("<Q", struct.pack("<d", v))[0]
-    v64 = lambda b: struct.unpack("<d", struct.pack("<Q", b))[0]
     op("rcp_approx_f64", "rcp.approx.ftz.f64", ["f64"], "f64", lambda b: d64(1 / v64(b)), tol="1e-5",
        values=[(d64(x),) for x in signed_nums if x])
     op("rsqrt_approx_f64", "rsqrt.approx.f64", ["f64"], "f64", lambda b: d64(v64(b) ** -0.5), tol="1e-5",
@@ -741,6 +749,8 @@ def conversions():
                 if r != "n" and SIZE[frm] < 4:
                     continue
                 op("cvt_r%s_%s_%s" % (r, to, frm), "cvt.r%s.%s.%s" % (r, to, frm), [frm], to, lambda x: convert(x, to, frm, r), values=data)
+            op("cvt_rn_sat_%s_%s" % (to, frm), "cvt.rn.sat.%s.%s" % (to, frm), [frm], to,
+               lambda x: convert(x, to, frm, "n", sat=True), values=data)
     extra = {"f32": [0x3F000001, 0x3EFFFFFF, 0x40200000, 0x40600000, 0xBF000000, 0xBFC00000, 0x4EFFFFFF, 0x4F7FFFFF, 0x4F800000, 0x437F8000,
                      0xC3008000, 0x5EFFFFFF, 0x5F7FFFFF, 0xDF000000],
              "f64": [0x3FE0000000000001, 0x3FDFFFFFFFFFFFFF, 0x4004000000000000, 0x400C000000000000, 0xBFE0000000000000, 0x41DFFFFFFFE00000,
@@ -774,7 +784,7 @@ def conversions():
     op("cvt_sat_f32_f32", "cvt.sat.f32.f32", ["f32"], "f32", lambda x: convert(x, "f32", "f32", sat=True))
     op("cvt_ftz_f32_f32", "cvt.ftz.f32.f32", ["f32"], "f32", lambda x: convert(x, "f32", "f32", flush=True))
     op("cvt_rzi_ftz_s32_f32", "cvt.rpi.ftz.s32.f32", ["f32"], "s32", lambda x: convert(x, "s32", "f32", "pi", flush=True))
-    op("cvt_sat_f32_s32", "cvt.rn.sat.f32.s32", ["s32"], "f32", lambda x: convert(x, "f32", "s32", "n", sat=True))
+    op("cvt_rn_sat_f16_f32", "cvt.rn.sat.f16.f32", ["f32"], "f16", lambda x: convert(x, "f16", "f32", "n", sat=True))
     op("cvt_rn_bf16_f32", "cvt.rn.bf16.f32", ["f32"], "bf16", lambda x: convert(x, "bf16", "f32", "n"), target="sm_80", version="7.0")
     op("cvt_rz_bf16_f32", "cvt.rz.bf16.f32", ["f32"], "bf16", lambda x: convert(x, "bf16", "f32", "z"), target="sm_80", version="7.0")
     op("cvt_f32_bf16", "cvt.f32.bf16", ["bf16"], "f32", lambda x: convert(x, "f32", "bf16"), target="sm_90", version="7.8")

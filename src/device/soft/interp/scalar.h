@@ -86,4 +86,7 @@ static inline double interp_sat_f64(double f)
     return f > 0.0 ? (f < 1.0 ? f : 1.0) : 0.0;
 }
 
+/* scalar_approx.c: rsqrt, sin, cos, ex2, lg2, tanh. */
+float interp_approx(uint16_t op, float x);
+
 #endif

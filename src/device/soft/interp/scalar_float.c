@@ -4,7 +4,7 @@
  * f32 and f64 use the host's arithmetic; a directed rounding mode is set around the one operation that needs it.
  * (Whoever leaves a block in between by siglongjmp does so from a signal handler, which starts with the default
  * environment; interp_run_block() sets it as well.) f16 and bf16 are computed in double precision rounded to odd and
- * rounded once more, which is exact. The approximate functions are computed as exactly as the host's libm does.
+ * rounded once more, which is exact. The approximate functions: scalar_approx.c.
  */
 #include <fenv.h>
 #include <math.h>
@@ -102,28 +102,7 @@ static uint64_t scalar_f32_arith(const struct ir_instr *i, const uint64_t *s, bo
 
 static uint64_t scalar_f32_function(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
-    float a = source_f32(i, s[0]), r;
-    switch (i->op) {
-    case IR_OP_RSQRT:
-        r = 1.0f / sqrtf(a);
-        break;
-    case IR_OP_SIN:
-        r = sinf(a);
-        break;
-    case IR_OP_COS:
-        r = cosf(a);
-        break;
-    case IR_OP_EX2:
-        r = exp2f(a);
-        break;
-    case IR_OP_LG2:
-        r = a == 0 ? -INFINITY : log2f(a);
-        break;
-    default:
-        r = tanhf(a);
-        break;
-    }
-    return result_f32(i, r);
+    return result_f32(i, interp_approx(i->op, source_f32(i, s[0])));
 }
 
 static uint64_t scalar_f32_sign(const struct ir_instr *i, const uint64_t *s, bool *p)
