@@ -274,6 +274,8 @@ static bool directive(struct ptx_case *c, char *line, char *why, size_t why_size
         c->only_soft = word(&r, w, sizeof(w)) && strcmp(w, "soft") == 0;
     if (strcmp(key, "skip:") == 0)
         c->skip_jit = word(&r, w, sizeof(w)) && strcmp(w, "jit") == 0;
+    if (strcmp(key, "estimate:") == 0)
+        c->estimate = true;
     if (strcmp(key, "print:") == 0) {
         size_t used = strlen(c->print);
         snprintf(c->print + used, sizeof(c->print) - used, "%s\n", r.at + (*r.at == ' '));

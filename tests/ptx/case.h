@@ -52,7 +52,7 @@ struct ptx_case {
     uint32_t grid[3], block[3], shared;
     double tolerance;
     enum ptx_fault fault;
-    bool only_soft, skip_jit;
+    bool only_soft, skip_jit, estimate;
     char print[PTX_PRINT_MAX];   /* expected */
     char printed[PTX_PRINT_MAX]; /* what the target leaves */
     struct ptx_arg args[PTX_ARGS_MAX];

@@ -337,12 +337,14 @@ def header_type(t):
     return {"f16x2": "b32", "bf16x2": "b32"}.get(t, t)
 
 
-def emit(name, about, ins, outs, body, results, values, tol=None, target="sm_75", version="7.0", registers=None, skip=None):
+def emit(name, about, ins, outs, body, results, values, tol=None, target="sm_75", version="7.0", registers=None, skip=None,
+         estimate=False):
     """One case: `values` tuples of inputs, one thread each; `results` tuples of outputs."""
     n = len(values)
     assert n <= 1024, name
     reg = registers or {}
-    text = ["// " + about, "// kernel: k", "// block: %d" % n]
+    grid = next((d for d in (2, 3, 5, 7) if n % d == 0), 1)
+    text = ["// " + about, "// kernel: k", "// grid: %d" % grid, "// block: %d" % (n // grid)]
     letters = "abcdefg"
     for k, t in enumerate(ins):
         text += lines("// in %s: %s" % (letters[k], header_type(t)), [show(v[k], t) for v in values])
@@ -352,6 +354,8 @@ def emit(name, about, ins, outs, body, results, values, tol=None, target="sm_75"
         text.append("// tol: %s" % tol)
     if skip:
         text.append("// only: soft " + skip)
+    if estimate:
+        text.append("// estimate: compiled code begins with the CPU's")
     names = [letters[k] for k in range(len(ins))] + ["opqr"[k] for k in range(len(outs))]
     text += [".version %s" % version, ".target %s" % target, ".address_size 64",
              ".visible .entry k(%s)" % ", ".join(".param .u64 p%s" % x for x in names), "{",
@@ -359,7 +363,7 @@ def emit(name, about, ins, outs, body, results, values, tol=None, target="sm_75"
              "    .reg .f32 %f<4>;", "    .reg .f64 %g<4>;"]
     for x, t in zip(names, list(ins) + list(outs)):
         text.append("    .reg .%s %%%s;" % (reg.get(x, register_type(t)), x))
-    text.append("    mov.u32 %t, %tid.x;")
+    text += ["    mov.u32 %t, %ctaid.x;", "    mov.u32 %r0, %ntid.x;", "    mov.u32 %r1, %tid.x;", "    mad.lo.s32 %t, %t, %r0, %r1;"]
     for x, t in zip(names, list(ins)):
         text += ["    ld.param.u64 %%x, [p%s];" % x, "    mad.wide.u32 %%x, %%t, %d, %%x;" % SIZE[t],
                  "    ld.global.%s %%%s, [%%x];" % (memory_type(t), x)]
@@ -629,7 +633,7 @@ def approximations():
     ]
     for name, form, inputs, function, tol in table:
         values = [(bits(x),) for x in inputs]
-        op(name + "_f32", form, ["f32"], "f32", lambda b: bits(function(flt(b))), values=values, tol=tol)
+        op(name + "_f32", form, ["f32"], "f32", lambda b: bits(function(flt(b))), values=values, tol=tol, estimate=name.startswith("rsqrt"))
     # Big arguments: the hardware keeps the fraction of x / 2 pi that f32 has, rounded towards zero.
     def turn(x):
         y = x * flt(0x3E22F983)

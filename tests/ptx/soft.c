@@ -135,6 +135,54 @@ struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, con
     return code;
 }
 
+struct switched_code {
+    struct soft_code code;
+    const struct soft_code *first, *then;
+};
+
+static enum soft_outcome switched_run(const struct soft_code *code, struct soft_block *b)
+{
+    const struct switched_code *s = (const struct switched_code *)code;
+    uint64_t blocks = (uint64_t)b->nctaid[0] * b->nctaid[1] * b->nctaid[2];
+    const struct soft_code *now = b->block_linear < blocks / 2 ? s->first : s->then;
+    return now->run_block(now, b);
+}
+
+static void switched_destroy(struct soft_code *code)
+{
+    free(code);
+}
+
+struct soft_code *soft_bench_switch(const struct soft_code *first, const struct soft_code *then)
+{
+    struct switched_code *s = calloc(1, sizeof(*s));
+    if (!s)
+        abort();
+    s->first = first;
+    s->then = then;
+    s->code = (struct soft_code) {
+        .run_block = switched_run,
+        .destroy = switched_destroy,
+        .save_bytes = GM_MAX(first->save_bytes, then->save_bytes),
+        .local_bytes = GM_MAX(first->local_bytes, then->local_bytes),
+        .tier = "switched",
+    };
+    return &s->code;
+}
+
+uint8_t *soft_bench_memory(struct soft_bench *s, size_t *bytes)
+{
+    *bytes = s->used;
+    return s->window;
+}
+
+void soft_bench_wipe_rest(struct soft_bench *s)
+{
+    size_t from = (s->used + 4095) & ~(size_t)4095;
+    if (madvise(s->window + from, WINDOW_BYTES / 2 - from, MADV_DONTNEED) != 0)
+        abort();
+}
+
 void *soft_bench_alloc(struct soft_bench *s, size_t bytes)
 {
     size_t at = (s->used + 255) & ~(size_t)255;
@@ -312,17 +360,12 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
     return fault;
 }
 
-bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
-                     struct ptx_case *c, enum ptx_fault *fault, bool *unsupported, char *why, size_t why_size)
+bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct ptx_case *c, enum ptx_fault *fault,
+                     char *why, size_t why_size)
 {
     static uint8_t params[PARAMS_MAX];
     void *buffers[PTX_ARGS_MAX];
-    *unsupported = false;
     if (!soft_bench_place(s, c->text, c->text_size, c->kernel, why, why_size))
-        return false;
-    struct soft_code *code =
-        soft_bench_code(s, tier, options, c->text, c->text_size, c->kernel, unsupported, why, why_size);
-    if (!code)
         return false;
     ptx_case_reset(c);
     memset(params, 0, sizeof(params));
@@ -345,6 +388,5 @@ bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, const struct sof
         *fault = soft_bench_launch(s, code, c->grid, c->block, c->shared, params, c->printed, sizeof(c->printed));
     for (uint32_t k = 0; ok && k < c->arg_count; k++)
         memcpy(c->args[k].data, buffers[k], c->args[k].bytes);
-    code->destroy(code);
     return ok;
 }

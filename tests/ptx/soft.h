@@ -27,11 +27,19 @@ struct soft_code *soft_bench_code(struct soft_bench *s, enum soft_tier tier, con
                                   const char *text, size_t size, const char *entry, bool *unsupported, char *why,
                                   size_t why_size);
 
+/* Code that changes over in the middle of a launch, as the device does when compiled code arrives: the first half of the
+ * blocks runs in `first`, the others in `then`. These must live longer. */
+struct soft_code *soft_bench_switch(const struct soft_code *first, const struct soft_code *then);
+
 /* Puts the module's globals at the start of the window, whose rest is then free. */
 bool soft_bench_place(struct soft_bench *s, const char *text, size_t size, const char *entry, char *why,
                       size_t why_size);
 /* `bytes` of the window, aligned to 256; NULL if there are none left. */
 void *soft_bench_alloc(struct soft_bench *s, size_t bytes);
+/* Everything placed so far. */
+uint8_t *soft_bench_memory(struct soft_bench *s, size_t *bytes);
+/* Forgets what kernels left in the rest of the window. */
+void soft_bench_wipe_rest(struct soft_bench *s);
 /* Runs the grid. After soft_bench_place(). `printed` may be NULL. */
 enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *code, const uint32_t grid[3],
                                  const uint32_t block[3], uint32_t dynamic_shared, const void *params, char *printed,
@@ -40,8 +48,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
 uint32_t soft_bench_param(const struct soft_bench *s, uint32_t k);
 const struct soft_block *soft_bench_block(const struct soft_bench *s);
 
-/* A whole case. False if it could not be run: `why`; *unsupported as above. */
-bool soft_bench_case(struct soft_bench *s, enum soft_tier tier, const struct soft_job_options *options,
-                     struct ptx_case *c, enum ptx_fault *fault, bool *unsupported, char *why, size_t why_size);
+/* A whole case, with code for it. False if it could not be run: `why`. */
+bool soft_bench_case(struct soft_bench *s, const struct soft_code *code, struct ptx_case *c, enum ptx_fault *fault,
+                     char *why, size_t why_size);
 
 #endif

@@ -23,8 +23,9 @@ static float power_of_two(int32_t k)
 
 static float ex2(float x)
 {
-    static const float c[] = { 1.52527338040598403e-5f, 1.54035303933816100e-4f, 1.33335581464284434e-3f,
-                               9.61812910762847716e-3f, 5.55041086648215800e-2f, 2.40226506959100712e-1f,
+    static const float c[] = { 1.52527338040598403e-5f, 1.54035303933816100e-4f,
+                               1.33335581464284434e-3f, 9.61812910762847716e-3f,
+                               5.55041086648215800e-2f, 2.40226506959100712e-1f,
                                6.93147180559945309e-1f, 1.0f };
     x = x < -160 ? -160 : x > 130 ? 130 : x; /* NaN stays */
     float n = roundevenf(x), r = polynomial(x - n, c, GM_ARRAY_LEN(c));
