@@ -4,7 +4,7 @@
  *     random_cases [--from=SEED] [--count=N] [--against=interp|jit] [--print] [-v]
  *
  * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector handlers that this
- * CPU has with it, `jit` compiled code. --print writes the kernel of the first seed to standard output instead.
+ * CPU has with it, `jit` compiled code, and changing over to it in the middle of the launch. --print writes the kernel of the first seed to standard output instead.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "random_ptx.h"
 #include "soft.h"
 
-#define THREADS_MAX 256u
+#define THREADS_MAX (3 * 256u)
 
 struct memory {
     uint32_t out[THREADS_MAX * RANDOM_WORDS_OUT];
@@ -22,18 +22,20 @@ struct memory {
     enum ptx_fault fault;
 };
 
-static bool run_one(struct soft_bench *s, const struct random_kernel *k, enum soft_tier tier, const char *isa,
-                    struct memory *m, bool *unsupported, char *why, size_t why_size)
+static struct soft_code *make_code(struct soft_bench *s, const struct random_kernel *k, enum soft_tier tier,
+                                   const char *isa, bool *unsupported, char *why, size_t why_size)
 {
-    uint8_t params[64];
-    size_t size = strlen(k->text);
-    setenv("GMUX_INTERP_ISA", isa, 1);
-    if (!soft_bench_place(s, k->text, size, "k", why, why_size))
-        return false;
     struct soft_job_options options = { 0 };
     memcpy(options.ntid, k->block, sizeof(options.ntid));
-    struct soft_code *code = soft_bench_code(s, tier, &options, k->text, size, "k", unsupported, why, why_size);
-    if (!code)
+    setenv("GMUX_INTERP_ISA", isa, 1);
+    return soft_bench_code(s, tier, &options, k->text, strlen(k->text), "k", unsupported, why, why_size);
+}
+
+static bool run_one(struct soft_bench *s, const struct random_kernel *k, const struct soft_code *code,
+                    struct memory *m, char *why, size_t why_size)
+{
+    uint8_t params[64];
+    if (!soft_bench_place(s, k->text, strlen(k->text), "k", why, why_size))
         return false;
     uint32_t *in = soft_bench_alloc(s, RANDOM_WORDS_IN * 4), *out = soft_bench_alloc(s, sizeof(m->out)),
              *atoms = soft_bench_alloc(s, sizeof(m->atoms));
@@ -48,7 +50,6 @@ static bool run_one(struct soft_bench *s, const struct random_kernel *k, enum so
     m->fault = soft_bench_launch(s, code, k->grid, k->block, 0, params, NULL, 0);
     memcpy(m->out, out, sizeof(m->out));
     memcpy(m->atoms, atoms, sizeof(m->atoms));
-    code->destroy(code);
     return true;
 }
 
@@ -72,27 +73,52 @@ static bool equal(const struct memory *a, const struct memory *b, char *why, siz
     return true;
 }
 
-/* One seed. Prints what is wrong. 0 equal, 1 different, 2 the tier cannot do it. */
+/* One way of running a seed against the reference. Prints what is wrong. 0 equal, 1 different, 2 there is no code. */
+static int compare_one(struct soft_bench *s, const struct random_kernel *k, const struct soft_code *code,
+                       const struct memory *reference, const char *name, uint64_t seed, char *why, size_t why_size)
+{
+    static struct memory other;
+    if (code && run_one(s, k, code, &other, why, why_size) && equal(reference, &other, why, why_size))
+        return 0;
+    printf("# seed %llu, %s: %s\n", (unsigned long long)seed, name, why);
+    return code ? 1 : 2;
+}
+
+/* One seed in all ways. 0 equal, 1 different, 2 the compiler cannot do it. */
 static int compare(struct soft_bench *s, uint64_t seed, bool jit)
 {
     static const char *const isas[] = { "base", "v3", "v4" };
-    static struct memory reference, other;
+    static struct memory reference;
     char why[512] = "";
     bool unsupported = false;
     struct random_kernel k = random_kernel_make(seed);
-    int result = 0;
-    if (!run_one(s, &k, SOFT_TIER_INTERP, "scalar", &reference, &unsupported, why, sizeof(why))) {
+    struct soft_code *scalar = make_code(s, &k, SOFT_TIER_INTERP, "scalar", &unsupported, why, sizeof(why)), *code;
+    int result = 1;
+    if (!scalar || !run_one(s, &k, scalar, &reference, why, sizeof(why))) {
         printf("# seed %llu: reference: %s\n", (unsigned long long)seed, why);
-        result = 1;
+    } else if (jit) {
+        code = make_code(s, &k, SOFT_TIER_JIT, "", &unsupported, why, sizeof(why));
+        result = compare_one(s, &k, code, &reference, "compiled", seed, why, sizeof(why));
+        if (result == 0) {
+            struct soft_code *both = soft_bench_switch(scalar, code);
+            result = compare_one(s, &k, both, &reference, "switched", seed, why, sizeof(why));
+            both->destroy(both);
+        }
+        /* A compiler that needs too long on a busy machine leaves the kernel to the interpreter. */
+        result = result == 2 && !unsupported && !strstr(why, "took more than") ? 1 : result;
+        if (code)
+            code->destroy(code);
+    } else {
+        result = 0;
+        for (unsigned n = 0; result == 0 && n < GM_ARRAY_LEN(isas); n++) {
+            code = make_code(s, &k, SOFT_TIER_INTERP, isas[n], &unsupported, why, sizeof(why));
+            result = compare_one(s, &k, code, &reference, isas[n], seed, why, sizeof(why)) ? 1 : 0;
+            if (code)
+                code->destroy(code);
+        }
     }
-    for (unsigned n = 0; result == 0 && n < (jit ? 1 : GM_ARRAY_LEN(isas)); n++) {
-        bool ran =
-            run_one(s, &k, jit ? SOFT_TIER_JIT : SOFT_TIER_INTERP, isas[n], &other, &unsupported, why, sizeof(why));
-        if (ran && equal(&reference, &other, why, sizeof(why)))
-            continue;
-        printf("# seed %llu, %s: %s\n", (unsigned long long)seed, jit ? "compiled" : isas[n], why);
-        result = !ran && unsupported ? 2 : 1;
-    }
+    if (scalar)
+        scalar->destroy(scalar);
     free(k.text);
     return result;
 }

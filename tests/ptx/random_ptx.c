@@ -3,37 +3,9 @@
  */
 #include "random_ptx.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#define INTS    8u /* %r0 .. */
-#define LONGS   4u /* %rd0 .. */
-#define FLOATS  6u /* %f0 .. */
-#define DOUBLES 3u /* %fd0 .. */
-#define SHORTS  3u /* %h0 .. */
-#define PREDS   4u /* %p0 .. */
-
-struct maker {
-    uint64_t state;
-    FILE *out;
-    unsigned labels;
-    unsigned depth; /* of nesting */
-    unsigned loops; /* loops around this place */
-    unsigned left;  /* statements that may still be made */
-    bool together;  /* all threads of the block come here, at the same time */
-    bool exited;    /* some may have exited before */
-    unsigned loop_regs;
-};
-
-static uint32_t pick(struct maker *m, uint32_t n)
-{
-    m->state ^= m->state << 13;
-    m->state ^= m->state >> 7;
-    m->state ^= m->state << 17;
-    return (uint32_t)((m->state * UINT64_C(0x2545f4914f6cdd1d) >> 33) % n);
-}
-
-#define PICK(m, array) ((array)[pick((m), GM_ARRAY_LEN(array))])
+#include "random_maker.h"
 
 static const char *int_source(struct maker *m, char *buffer, size_t n)
 {
@@ -132,8 +104,10 @@ static void float_op(struct maker *m)
     static const char *const two[] = { "add.f32",     "sub.f32",     "mul.f32",     "min.f32",    "max.f32",
                                        "add.ftz.f32", "mul.ftz.f32", "add.sat.f32", "div.rn.f32", "add.rz.f32",
                                        "mul.rm.f32",  "sub.rp.f32",  "max.ftz.f32" };
-    static const char *const one[] = { "neg.f32",         "abs.f32",         "sqrt.rn.f32",    "rcp.rn.f32",
-                                       "cvt.rni.f32.f32", "cvt.rmi.f32.f32", "cvt.sat.f32.f32" };
+    static const char *const one[] = { "neg.f32",           "abs.f32",         "sqrt.rn.f32",     "rcp.rn.f32",
+                                       "cvt.rni.f32.f32",   "cvt.rmi.f32.f32", "cvt.sat.f32.f32", "sin.approx.f32",
+                                       "cos.approx.f32",    "ex2.approx.f32",  "lg2.approx.f32",  "tanh.approx.f32",
+                                       "ex2.approx.ftz.f32" };
     static const char *const wide[] = { "add.f64", "sub.f64", "mul.f64", "min.f64", "max.f64", "div.rn.f64" };
     char a[24], b[24], c[24];
     switch (pick(m, 6)) {
@@ -166,15 +140,16 @@ static void convert_op(struct maker *m)
         const char *op;
         char d, s;
     } ops[] = {
-        { "cvt.rn.f32.s32", 'f', 'r' },  { "cvt.rn.f32.u32", 'f', 'r' },  { "cvt.rzi.s32.f32", 'r', 'f' },
-        { "cvt.rzi.u32.f32", 'r', 'f' }, { "cvt.rni.s32.f32", 'r', 'f' }, { "cvt.f64.f32", 'd', 'f' },
-        { "cvt.rn.f32.f64", 'f', 'd' },  { "cvt.rz.f32.f64", 'f', 'd' },  { "cvt.rn.f64.s32", 'd', 'r' },
-        { "cvt.rn.f64.u64", 'd', 'l' },  { "cvt.rn.f32.s64", 'f', 'l' },  { "cvt.rzi.s64.f64", 'l', 'd' },
-        { "cvt.rzi.u64.f32", 'l', 'f' }, { "cvt.rpi.s32.f64", 'r', 'd' }, { "cvt.s64.s32", 'l', 'r' },
-        { "cvt.u64.u32", 'l', 'r' },     { "cvt.u32.u64", 'r', 'l' },     { "cvt.u16.u32", 'h', 'r' },
-        { "cvt.s32.s16", 'r', 'h' },     { "cvt.u32.u16", 'r', 'h' },     { "cvt.s32.s8", 'r', 'r' },
-        { "cvt.u32.u8", 'r', 'r' },      { "cvt.sat.s16.s32", 'h', 'r' }, { "cvt.sat.u8.s32", 'r', 'r' },
-        { "cvt.rn.f16.f32", 'h', 'f' },  { "cvt.f32.f16", 'f', 'h' },     { "cvt.rm.f32.s32", 'f', 'r' },
+        { "cvt.rn.f32.s32", 'f', 'r' },     { "cvt.rn.f32.u32", 'f', 'r' },    { "cvt.rzi.s32.f32", 'r', 'f' },
+        { "cvt.rzi.u32.f32", 'r', 'f' },    { "cvt.rni.s32.f32", 'r', 'f' },   { "cvt.f64.f32", 'd', 'f' },
+        { "cvt.rn.f32.f64", 'f', 'd' },     { "cvt.rz.f32.f64", 'f', 'd' },    { "cvt.rn.f64.s32", 'd', 'r' },
+        { "cvt.rn.f64.u64", 'd', 'l' },     { "cvt.rn.f32.s64", 'f', 'l' },    { "cvt.rzi.s64.f64", 'l', 'd' },
+        { "cvt.rzi.u64.f32", 'l', 'f' },    { "cvt.rpi.s32.f64", 'r', 'd' },   { "cvt.s64.s32", 'l', 'r' },
+        { "cvt.u64.u32", 'l', 'r' },        { "cvt.u32.u64", 'r', 'l' },       { "cvt.u16.u32", 'h', 'r' },
+        { "cvt.s32.s16", 'r', 'h' },        { "cvt.u32.u16", 'r', 'h' },       { "cvt.s32.s8", 'r', 'r' },
+        { "cvt.u32.u8", 'r', 'r' },         { "cvt.sat.s16.s32", 'h', 'r' },   { "cvt.sat.u8.s32", 'r', 'r' },
+        { "cvt.rn.f16.f32", 'h', 'f' },     { "cvt.f32.f16", 'f', 'h' },       { "cvt.rm.f32.s32", 'f', 'r' },
+        { "cvt.rn.sat.f16.s16", 'h', 'h' }, { "cvt.rn.sat.f16.u8", 'h', 'r' }, { "cvt.rn.sat.f16.f32", 'h', 'f' },
     };
     static const struct {
         char key;
@@ -246,7 +221,15 @@ static void memory_op(struct maker *m)
     static const char *const atoms[] = { "add.u32", "min.s32", "max.u32", "and.b32", "or.b32", "xor.b32" };
     static const char *const loads[] = { "u32", "s8", "u8", "s16", "u16" };
     unsigned r = pick(m, INTS);
-    switch (pick(m, 6)) {
+    switch (pick(m, 7)) {
+    case 6: { /* the neighbour's element, if there is one */
+        int away = (int)pick(m, 80) - 40;
+        fprintf(m->out,
+                "\tadd.s32 %%t0, %%me, %d;\n\tsetp.lt.u32 %%q, %%t0, %%all;\n\tmul.wide.s32 %%a0, %%t0, 4;\n"
+                "\tadd.s64 %%a0, %%in, %%a0;\n\t@%%q ld.global.b32 %%r%u, [%%a0];\n",
+                away, pick(m, INTS));
+        break;
+    }
     case 0:
         fprintf(m->out, "\tand.b32 %%t0, %%r%u, %u;\n\tmul.wide.u32 %%a0, %%t0, 4;\n\tadd.s64 %%a0, %%in, %%a0;\n", r,
                 RANDOM_WORDS_IN - 1);
@@ -292,6 +275,10 @@ static void memory_op(struct maker *m)
 static void together_op(struct maker *m)
 {
     unsigned r = pick(m, INTS), d = pick(m, INTS);
+    if (pick(m, 2)) {
+        random_neighbour_op(m);
+        return;
+    }
     switch (pick(m, m->exited ? 2 : 5)) {
     case 0:
     case 1:
@@ -508,21 +495,31 @@ static void store_results(struct maker *m)
 
 static void prologue(struct maker *m, const struct random_kernel *k)
 {
+    fprintf(
+        m->out,
+        ".version 7.0\n.target sm_75\n.address_size 64\n"
+        ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 atoms)\n{\n"
+        "\t.reg .pred %%p<%u>;\n\t.reg .b16 %%h<%u>;\n\t.reg .b32 %%r<%u>, %%n<64>, %%me, %%all, %%mine, %%width;\n"
+        "\t.reg .b64 %%rd<%u>, %%in, %%out, %%atoms, %%lmb;\n\t.reg .f32 %%f<%u>;\n\t.reg .f64 "
+        "%%fd<%u>;\n" RANDOM_TEMPORARIES,
+        PREDS, SHORTS, INTS, LONGS, FLOATS, DOUBLES);
+    unsigned threads = k->block[0] * k->block[1], near = pick(m, 2);
+    if (near)
+        fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
+    fprintf(m->out, "\t.shared .align 4 .b8 sm[%u];\n", 4 * threads);
+    if (!near)
+        fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
+    fprintf(m->out, "\t.local .align 16 .b8 lm[32];\n");
+    fprintf(m->out, "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%a1, [out];\n\tld.param.u64 %%atoms, [atoms];\n"
+                    "\tmov.u32 %%t0, %%tid.x;\n\tmov.u32 %%t1, %%tid.y;\n\tmov.u32 %%width, %%ntid.x;\n"
+                    "\tmad.lo.s32 %%me, %%t1, %%width, %%t0;\n\tmov.u32 %%t1, %%ntid.y;\n"
+                    "\tmul.lo.s32 %%all, %%width, %%t1;\n\tmov.u32 %%t1, %%ctaid.x;\n"
+                    "\tmad.lo.s32 %%t0, %%t1, %%all, %%me;\n");
     fprintf(m->out,
-            ".version 7.0\n.target sm_75\n.address_size 64\n"
-            ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 atoms)\n{\n"
-            "\t.reg .pred %%p<%u>, %%q;\n\t.reg .b16 %%h<%u>;\n\t.reg .b32 %%r<%u>, %%t<2>, %%n<64>, %%me, %%all, "
-            "%%mine;\n\t.reg .b64 %%rd<%u>, %%a<2>, %%in, %%out, %%atoms, %%lmb;\n\t.reg .f32 %%f<%u>;\n\t.reg .f64 "
-            "%%fd<%u>;\n\t.shared .align 4 .b8 sm[%u];\n\t.local .align 16 .b8 lm[32];\n",
-            PREDS, SHORTS, INTS, LONGS, FLOATS, DOUBLES, 4 * k->block[0] * k->block[1]);
-    fprintf(m->out, "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%out, [out];\n\tld.param.u64 %%atoms, [atoms];\n"
-                    "\tmov.u32 %%me, %%tid.y;\n\tmov.u32 %%all, %%ntid.x;\n\tmov.u32 %%t0, %%tid.x;\n"
-                    "\tmad.lo.s32 %%me, %%me, %%all, %%t0;\n\tmov.u32 %%t0, %%ntid.y;\n\tmul.lo.s32 %%all, %%all, "
-                    "%%t0;\n\tmov.u32 %%t0, %%ctaid.x;\n\tmad.lo.s32 %%t0, %%t0, %%all, %%me;\n");
-    fprintf(m->out,
-            "\tmul.wide.u32 %%a0, %%t0, %u;\n\tadd.s64 %%out, %%out, %%a0;\n\tmov.u32 %%mine, sm;\n"
-            "\tshl.b32 %%t1, %%me, 2;\n\tadd.s32 %%mine, %%mine, %%t1;\n\tmov.u64 %%lmb, lm;\n",
+            "\tmul.wide.u32 %%a0, %%t0, %u;\n\tadd.s64 %%out, %%a1, %%a0;\n\tshl.b32 %%t1, %%me, 2;\n"
+            "\tmov.u64 %%lmb, lm;\n",
             4 * RANDOM_WORDS_OUT);
+    fprintf(m->out, "\t{\n\t.reg .b32 %%from;\n\tmov.u32 %%from, sm;\n\tadd.s32 %%mine, %%from, %%t1;\n\t}\n");
     for (unsigned r = 0; r < INTS; r++)
         if (r < 3)
             fprintf(m->out, "\tmul.lo.s32 %%r%u, %%t0, %u;\n", r, r == 0 ? 1 : pick(m, 1u << 30) | 1);
@@ -549,15 +546,16 @@ static void prologue(struct maker *m, const struct random_kernel *k)
 
 struct random_kernel random_kernel_make(uint64_t seed)
 {
-    static const uint32_t shapes[][2] = { { 32, 1 }, { 64, 1 }, { 48, 1 }, { 7, 1 },
-                                          { 8, 4 },  { 33, 1 }, { 20, 5 }, { 96, 1 } };
+    static const uint32_t shapes[][2] = { { 32, 1 }, { 64, 1 }, { 48, 1 },  { 7, 1 },  { 8, 4 },  { 33, 1 },
+                                          { 20, 5 }, { 96, 1 }, { 16, 1 },  { 16, 5 }, { 16, 8 }, { 16, 3 },
+                                          { 32, 4 }, { 12, 6 }, { 256, 1 }, { 64, 3 } };
     struct random_kernel k = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
     struct maker m = { .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 0x1234567, .together = true };
     size_t size;
     for (int n = 0; n < 8; n++)
         pick(&m, 2);
-    m.left = 10 + pick(&m, 60);
-    k.grid[0] = 1 + pick(&m, 2);
+    m.left = 10 + pick(&m, 36);
+    k.grid[0] = 1 + pick(&m, 3);
     const uint32_t *shape = PICK(&m, shapes);
     k.block[0] = shape[0];
     k.block[1] = shape[1];
@@ -569,5 +567,6 @@ struct random_kernel random_kernel_make(uint64_t seed)
     store_results(&m);
     fprintf(m.out, "\tret;\n}\n");
     fclose(m.out);
+    k.text = random_fresh_temporaries(k.text);
     return k;
 }

@@ -18,9 +18,9 @@
 #include "device/soft/loader/compiler.h"
 #include "device/soft/ptx/ptx.h"
 
-#define WINDOW_BYTES (64u << 20)
-#define PARAMS_MAX   32764
-#define LAUNCH_MAX_S 5 /* a block that runs longer is taken for endless */
+#define WINDOW_BYTES  (64u << 20)
+#define PARAMS_MAX    32764
+#define LAUNCH_MAX_MS 5000
 
 struct soft_bench {
     uint8_t *mapping;
@@ -32,6 +32,7 @@ struct soft_bench {
     struct soft_helpers helpers;
     struct soft_block block;
     struct soft_compiler *compiler;
+    unsigned limit_ms;
 };
 
 struct soft_bench *soft_bench_create(void)
@@ -42,6 +43,7 @@ struct soft_bench *soft_bench_create(void)
     s->mapping = mmap(NULL, 2 * WINDOW_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s->mapping == MAP_FAILED)
         abort();
+    s->limit_ms = LAUNCH_MAX_MS;
     s->window = (uint8_t *)(((uintptr_t)s->mapping + WINDOW_BYTES - 1) & ~(uintptr_t)(WINDOW_BYTES - 1));
     /* The upper half stays inaccessible: what lies in the window but is not allocated. */
     if (mprotect(s->window, WINDOW_BYTES / 2, PROT_READ | PROT_WRITE) != 0)
@@ -277,11 +279,37 @@ static enum ptx_fault fault_of(int outcome)
     }
 }
 
-static enum ptx_fault run_guarded(const struct soft_code *code, struct soft_block *b)
+/* What on_signal() has to leave alone: the blocks that it may interrupt. */
+struct loop {
+    struct soft_bench *s;
+    const struct soft_code *code;
+    uint8_t *shared;
+    size_t shared_bytes;
+};
+
+static enum ptx_fault run_blocks(const struct loop *l)
+{
+    struct soft_block *b = &l->s->block;
+    enum ptx_fault fault = PTX_FAULT_NONE;
+    uint64_t blocks = (uint64_t)b->nctaid[0] * b->nctaid[1] * b->nctaid[2];
+    for (uint64_t n = 0; n < blocks && fault == PTX_FAULT_NONE; n++) {
+        b->ctaid[0] = (uint32_t)(n % b->nctaid[0]);
+        b->ctaid[1] = (uint32_t)(n / b->nctaid[0] % b->nctaid[1]);
+        b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
+        b->block_linear = (uint32_t)n;
+        memset(l->shared, 0, l->shared_bytes);
+        fault = fault_of(l->code->run_block(l->code, b));
+    }
+    return fault;
+}
+
+static enum ptx_fault run_guarded(const struct loop *l)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER }, old[4];
     const int signals[4] = { SIGSEGV, SIGBUS, SIGFPE, SIGALRM };
-    const struct itimerval limit = { .it_value = { .tv_sec = LAUNCH_MAX_S } }, none = { 0 };
+    const struct itimerval limit = { .it_value = { .tv_sec = l->s->limit_ms / 1000,
+                                                   .tv_usec = l->s->limit_ms % 1000 * 1000 } },
+                           none = { 0 };
     volatile enum ptx_fault fault = PTX_FAULT_ADDRESS;
     for (int k = 0; k < 4; k++)
         sigaction(signals[k], &action, &old[k]);
@@ -289,7 +317,7 @@ static enum ptx_fault run_guarded(const struct soft_code *code, struct soft_bloc
     int number = sigsetjmp(escape, 0);
     if (number == 0) {
         escape_set = 1;
-        fault = fault_of(code->run_block(code, b));
+        fault = run_blocks(l);
     } else if (number == SIGALRM) {
         fault = PTX_FAULT_ENDLESS;
     }
@@ -298,6 +326,11 @@ static enum ptx_fault run_guarded(const struct soft_code *code, struct soft_bloc
     for (int k = 0; k < 4; k++)
         sigaction(signals[k], &old[k], NULL);
     return fault;
+}
+
+void soft_bench_limit(struct soft_bench *s, unsigned ms)
+{
+    s->limit_ms = ms ? ms : 1;
 }
 
 static void take_print(void *arg, int fd, const char *text, uint32_t size)
@@ -343,16 +376,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .globals = s->globals,
         .helpers = &s->helpers,
     };
-    for (uint32_t z = 0; z < grid[2]; z++)
-        for (uint32_t y = 0; y < grid[1]; y++)
-            for (uint32_t x = 0; x < grid[0] && fault == PTX_FAULT_NONE; x++) {
-                s->block.ctaid[0] = x;
-                s->block.ctaid[1] = y;
-                s->block.ctaid[2] = z;
-                s->block.block_linear = x + grid[0] * (y + grid[1] * z);
-                memset(area, 0, SOFT_SHARED_GUARD + reserved);
-                fault = run_guarded(code, &s->block);
-            }
+    fault = run_guarded(
+        &(struct loop) { .s = s, .code = code, .shared = area, .shared_bytes = SOFT_SHARED_GUARD + reserved });
     char sink[1] = "";
     char *at[2] = { printed ? printed : sink, printed ? printed + printed_size : sink + 1 };
     soft_print_drain(s->helpers.print, take_print, at);

@@ -17,6 +17,8 @@ enum soft_tier { SOFT_TIER_INTERP, SOFT_TIER_JIT };
 struct soft_bench;
 struct soft_bench *soft_bench_create(void);
 void soft_bench_destroy(struct soft_bench *s);
+/* A launch that runs longer is taken for endless; 5,000 ms at first. */
+void soft_bench_limit(struct soft_bench *s, unsigned ms);
 
 /* Whether there is a compiler. */
 bool soft_bench_has_jit(struct soft_bench *s);

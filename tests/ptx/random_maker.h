@@ -1,0 +1,52 @@
+/*
+ * What makes a random kernel, shared by the files that do it. Registers by kind, and how many of each: %r (32 bits), %rd,
+ * %f, %fd, %h, %p hold values; %t0, %t1, %a0, %a1, %q are free between statements; %me is the thread's number in its
+ * block, %all how many there are.
+ */
+#ifndef GMUX_TESTS_PTX_RANDOM_MAKER_H
+#define GMUX_TESTS_PTX_RANDOM_MAKER_H
+
+#include <stdio.h>
+
+#include "base/attr.h"
+
+#define INTS    8u
+#define LONGS   4u
+#define FLOATS  6u
+#define DOUBLES 3u
+#define SHORTS  3u
+#define PREDS   4u
+
+#define NEIGHBOUR_BYTES 32u /* of the array %near, per thread */
+
+struct maker {
+    uint64_t state;
+    FILE *out;
+    unsigned labels;
+    unsigned depth; /* of nesting */
+    unsigned loops; /* loops around this place */
+    unsigned left;  /* statements that may still be made */
+    bool together;  /* all threads of the block come here, at the same time */
+    bool exited;    /* some may have exited before */
+    unsigned loop_regs;
+};
+
+static inline uint32_t pick(struct maker *m, uint32_t n)
+{
+    m->state ^= m->state << 13;
+    m->state ^= m->state >> 7;
+    m->state ^= m->state << 17;
+    return (uint32_t)((m->state * UINT64_C(0x2545f4914f6cdd1d) >> 33) % n);
+}
+
+#define PICK(m, array) ((array)[pick((m), GM_ARRAY_LEN(array))])
+
+/* A line that stands where the temporaries are declared. Takes the text and gives it back with a register for each
+ * definition of a temporary. */
+#define RANDOM_TEMPORARIES "\t// temporaries\n"
+char *random_fresh_temporaries(char *text);
+
+/* Threads exchange values with a neighbour through shared memory. Only where all threads come together. */
+void random_neighbour_op(struct maker *m);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * Shared memory as stencils and scans use it: `if (t >= k) x = s[t - k]`, with the addresses that compilers write for it.
+ * Lanes that do not run have addresses outside of the array, in front of shared memory where the array comes first.
+ */
+#include "random_maker.h"
+
+/* One exchange: elements of `size` bytes, in structures of `stride`. */
+struct exchange {
+    unsigned size, stride, offset, vector;
+    int distance; /* to the neighbour, in threads */
+};
+
+/* Makes an operand "[register+offset]" that names the element `distance` threads away. */
+static void address(struct maker *m, const struct exchange *e, unsigned form, int distance, char *out, size_t n)
+{
+    int away = distance * (int)e->stride + (int)e->offset, inside = (int)e->offset;
+    switch (form) {
+    case 0: /* nvcc: one address, displacements */
+        fprintf(m->out, "\tmul.lo.s32 %%t0, %%me, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t1, %%t0;\n",
+                e->stride);
+        snprintf(out, n, "[%%t0+%d]", away);
+        break;
+    case 1: /* nvcc: the index is computed */
+        fprintf(m->out,
+                "\tadd.s32 %%t0, %%me, %d;\n\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n"
+                "\tadd.s32 %%t0, %%t1, %%t0;\n",
+                distance, e->stride);
+        snprintf(out, n, "[%%t0+%d]", inside);
+        break;
+    case 2:
+        fprintf(m->out, "\tadd.s32 %%t0, %%me, %d;\n\tmov.u32 %%t1, near;\n\tmad.lo.s32 %%t0, %%t0, %u, %%t1;\n",
+                distance, e->stride);
+        snprintf(out, n, "[%%t0+%d]", inside);
+        break;
+    case 3: /* clang: 64 bits */
+        fprintf(m->out,
+                "\tadd.s32 %%t0, %%me, %d;\n\tmul.wide.s32 %%a0, %%t0, %u;\n\tmov.u64 %%a1, near;\n"
+                "\tadd.s64 %%a0, %%a1, %%a0;\n",
+                distance, e->stride);
+        snprintf(out, n, "[%%a0+%d]", inside);
+        break;
+    case 4:
+        fprintf(m->out, "\tmul.wide.u32 %%a0, %%me, %u;\n\tmov.u64 %%a1, near;\n\tadd.s64 %%a0, %%a1, %%a0;\n",
+                e->stride);
+        snprintf(out, n, "[%%a0+%d]", away);
+        break;
+    case 5: /* rows and columns */
+        fprintf(m->out,
+                "\tmov.u32 %%t0, %%tid.x;\n\tadd.s32 %%t0, %%t0, %d;\n\tmov.u32 %%t1, %%tid.y;\n"
+                "\tmad.lo.s32 %%t0, %%t1, %%width, %%t0;\n\tmul.lo.s32 %%t0, %%t0, %u;\n\tmov.u32 %%t1, near;\n"
+                "\tadd.s32 %%t0, %%t0, %%t1;\n",
+                distance, e->stride);
+        snprintf(out, n, "[%%t0+%d]", inside);
+        break;
+    default: /* a shift, and the sum the other way round */
+        fprintf(m->out,
+                "\tmov.u32 %%t1, near;\n\tshl.b32 %%t0, %%me, %u;\n\tadd.s32 %%t0, %%t0, %d;\n"
+                "\tadd.s32 %%t0, %%t0, %%t1;\n",
+                (unsigned)__builtin_ctz(e->stride), away);
+        snprintf(out, n, "[%%t0]");
+        break;
+    }
+}
+
+static void values(const struct exchange *e, unsigned first, char *out, size_t n)
+{
+    if (e->vector == 4)
+        snprintf(out, n, "{%%r%u, %%r%u, %%r%u, %%r%u}", first % INTS, (first + 1) % INTS, (first + 2) % INTS,
+                 (first + 3) % INTS);
+    else if (e->vector == 2)
+        snprintf(out, n, "{%%r%u, %%r%u}", first % INTS, (first + 1) % INTS);
+    else
+        snprintf(out, n, "%%%s%u", e->size == 8 ? "rd" : "r", first % (e->size == 8 ? LONGS : INTS));
+}
+
+static void access(struct maker *m, const struct exchange *e, bool store, int distance, unsigned reg)
+{
+    static const char *const loads[] = { "s8", "u8", "s16", "u16", "b32", "b64" };
+    char operand[48], list[64], type[8];
+    unsigned k = e->vector > 1 ? 4 : e->size == 8 ? 5 : 2 * (unsigned)__builtin_ctz(e->size);
+    bool guarded = distance != 0, branch = guarded && pick(m, 2);
+    unsigned label = m->labels++;
+    snprintf(type, sizeof(type), "%s", loads[k + (k < 4 ? pick(m, 2) : 0)]);
+    values(e, reg, list, sizeof(list));
+    if (branch)
+        fprintf(m->out, "\t@!%%q bra L%u_far;\n", label);
+    address(m, e, pick(m, 7), distance, operand, sizeof(operand));
+    fprintf(m->out, "\t%s%s.shared%s.%s ", guarded && !branch ? "@%q " : "", store ? "st" : "ld",
+            e->vector == 4   ? ".v4"
+            : e->vector == 2 ? ".v2"
+                             : "",
+            type);
+    if (store)
+        fprintf(m->out, "%s, %s;\n", operand, list);
+    else
+        fprintf(m->out, "%s, %s;\n", list, operand);
+    if (branch)
+        fprintf(m->out, "L%u_far:\n", label);
+}
+
+void random_neighbour_op(struct maker *m)
+{
+    static const struct {
+        unsigned size, vector;
+    } shapes[] = { { 4, 1 }, { 4, 1 }, { 4, 1 }, { 1, 1 }, { 2, 1 }, { 8, 1 }, { 8, 2 }, { 16, 4 } };
+    unsigned k = pick(m, GM_ARRAY_LEN(shapes)), apart = 1u << (pick(m, 3) == 0);
+    unsigned distance = 1 + pick(m, pick(m, 2) ? 4 : 40);
+    struct exchange e = { .size = shapes[k].size, .vector = shapes[k].vector };
+    e.stride = e.size * apart;
+    e.offset = e.size * pick(m, apart);
+    e.distance = pick(m, 3) ? -(int)distance : (int)distance;
+    fprintf(m->out, "\tbar.sync 0;\n");
+    access(m, &e, true, 0, pick(m, INTS));
+    fprintf(m->out, "\tbar.sync 0;\n");
+    if (e.distance < 0)
+        fprintf(m->out, "\tsetp.ge.u32 %%q, %%me, %u;\n", distance);
+    else
+        fprintf(m->out, "\tadd.s32 %%t0, %%me, %u;\n\tsetp.lt.u32 %%q, %%t0, %%all;\n", distance);
+    if (pick(m, 3) == 0)
+        fprintf(m->out, "\tand.pred %%q, %%q, %%p%u;\n", pick(m, PREDS));
+    if (pick(m, 2)) {
+        access(m, &e, false, e.distance, pick(m, INTS));
+    } else {
+        access(m, &e, true, e.distance, pick(m, INTS));
+        fprintf(m->out, "\tbar.sync 0;\n");
+        access(m, &e, false, 0, pick(m, INTS));
+    }
+    fprintf(m->out, "\tbar.sync 0;\n");
+}
