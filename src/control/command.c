@@ -107,7 +107,8 @@ static void send_reply(struct ctl_conn *c, const struct ctl_text *t)
         struct wire_enc e;
         wire_enc_init(&e, buffer, sizeof(buffer));
         wire_pack_ui_reply(&e, 0, &m);
-        if (ctl_channel_send(c->channel, &e, -1) < 0) {
+        if (ctl_conn_unread(c->daemon, c->peer.uid) + e.size > CTL_UNREAD_MAX ||
+            ctl_channel_send(c->channel, &e, -1) < 0) {
             ctl_conn_drop(c, "it does not read the answers to its commands");
             return;
         }

@@ -157,12 +157,32 @@ static void on_gone(void *owner, int error)
 
 static const struct ctl_channel_ops conn_ops = { .packet = on_packet, .gone = on_gone };
 
+size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid)
+{
+    size_t n = 0;
+    gm_list_for_each (c, &d->conns, struct ctl_conn, link)
+        if (c->peer.uid == uid)
+            n += ctl_channel_unread(c->channel);
+    return n;
+}
+
 static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
 {
     unsigned n = 0;
     gm_list_for_each (c, &d->conns, struct ctl_conn, link)
         n += c->peer.uid == uid;
     return n;
+}
+
+/* The privileged socket and root have a quarter of all connections to themselves. Of the others a user may take as many
+ * as he leaves to others: the first half of them, the next one half of the rest, so that no two lock a third one out. */
+static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
+{
+    const unsigned open_to_all = d->conns_max - d->conns_max / 4;
+    if (privileged)
+        return d->conns_count < d->conns_max;
+    unsigned own = count_user(d, uid);
+    return own < CTL_CONNS_PER_USER && d->conns_count + (uid ? own : 0) < (uid ? open_to_all : d->conns_max);
 }
 
 static void accepted(struct ctl_daemon *d, int fd, bool privileged)
@@ -174,8 +194,7 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
         tp_hang_up(fd);
         return;
     }
-    bool full = d->conns_count >= d->conns_max;
-    if (full || (!privileged && count_user(d, peer.uid) >= CTL_CONNS_PER_USER)) {
+    if (!may_connect(d, peer.uid, privileged)) {
         ctl_log_stranger(d, "Dropping connection of process %d, user %u: too many connections", (int)peer.pid,
                          (unsigned)peer.uid);
         tp_hang_up(fd);
@@ -221,14 +240,32 @@ void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged)
     }
 }
 
+/* Its patience with a silent daemon is limited (GMUX_ANSWER_TIMEOUT). */
+static void say_waiting(struct ctl_conn *c)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    if (ctl_channel_unread(c->channel))
+        return; /* it has not read the last ones */
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_waiting(&e, 0, &(struct wire_waiting) { 0 });
+    int r = ctl_channel_send(c->channel, &e, -1);
+    (void)r; /* it has left: the loop says so */
+}
+
 void ctl_conn_sweep(void *daemon)
 {
     struct ctl_daemon *d = daemon;
     uint64_t now = gm_now_ns();
     ctl_daemon_listen(d, true);
-    gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link)
+    gm_list_for_each_safe (c, &d->conns, struct ctl_conn, link) {
         if (c->phase == CTL_CONN_NEW && now >= c->deadline_ns)
             ctl_conn_drop(c, "silent for 10 s; programs that found NVIDIA's libcuda before gmux's are");
+        else if (c->phase == CTL_CONN_WAITING)
+            say_waiting(c);
+        else if (c->phase == CTL_CONN_UI && ctl_channel_unread_ms(c->channel) >= CTL_UNREAD_MS)
+            ctl_conn_drop(c, "it does not read the answers to its commands");
+    }
     if (!gm_list_empty(&d->conns))
         ctl_timer_start(d->sweep, SWEEP_MS);
 }

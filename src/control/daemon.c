@@ -27,6 +27,9 @@
 /* Log lines that strangers may cause: at once, and in the long run. */
 #define STRANGER_BURST 1000
 #define STRANGER_RATE  50
+/* The same for UIs of root and of the daemon's user, who look at long lists. */
+#define TRUSTED_BURST 20000
+#define TRUSTED_RATE  1000
 
 /* ---- log ---- */
 
@@ -38,10 +41,10 @@ void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool may_log(struct ctl_daemon *d, unsigned reserve)
+static bool may_log(struct ctl_daemon *d, struct ctl_ration *ration, unsigned reserve)
 {
     unsigned left_out;
-    bool may = ctl_ration_take(&d->strangers, gm_now_ns(), reserve, &left_out);
+    bool may = ctl_ration_take(ration, gm_now_ns(), reserve, &left_out);
     if (left_out)
         ctl_log(d, "%u lines left out", left_out);
     return may;
@@ -50,7 +53,7 @@ static bool may_log(struct ctl_daemon *d, unsigned reserve)
 void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
 {
     va_list ap;
-    if (!may_log(d, 0))
+    if (!may_log(d, &d->strangers, 0))
         return;
     va_start(ap, fmt);
     ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
@@ -60,17 +63,18 @@ void ctl_log_stranger(struct ctl_daemon *d, const char *fmt, ...)
 void ctl_log_accept(struct ctl_daemon *d)
 {
     /* The least interesting line: it must not use up what there is for the others. */
-    if (may_log(d, STRANGER_BURST / 2))
+    if (may_log(d, &d->strangers, STRANGER_BURST / 2))
         ctl_log(d, "Accepting connection...");
 }
 
 void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...)
 {
     va_list ap;
-    if (!c->trusted && !may_log(c->daemon, 0))
+    struct ctl_daemon *d = c->daemon;
+    if (!may_log(d, c->trusted ? &d->trusted : &d->strangers, 0))
         return;
     va_start(ap, fmt);
-    ctl_logfile_vwrite(&c->daemon->control_log, "Control", c->daemon->pid, fmt, ap);
+    ctl_logfile_vwrite(&d->control_log, "Control", d->pid, fmt, ap);
     va_end(ap);
 }
 
@@ -316,6 +320,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->quits);
     ctl_limits_from_environment(&d->limits);
     ctl_ration_init(&d->strangers, STRANGER_BURST, STRANGER_RATE);
+    ctl_ration_init(&d->trusted, TRUSTED_BURST, TRUSTED_RATE);
     signal(SIGPIPE, SIG_IGN);
 
     if (ctl_place_open(d) < 0)

@@ -36,6 +36,8 @@
 enum {
     CTL_HELLO_MS = 10000,     /* a connection that has not said anything by then is dropped */
     CTL_CONNS_PER_USER = 256, /* connections not yet handed to a server */
+    CTL_UNREAD_MS = 10000,    /* one that leaves answers unread that long, too */
+    CTL_UNREAD_MAX = 8 << 20, /* bytes of a user's unread answers, over all connections */
     CTL_SERVER_STARTS = 6,    /* processes tried for one server */
     CTL_RETRY_MS = 100,       /* before the second one; doubles */
     CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
@@ -96,6 +98,7 @@ struct ctl_daemon {
     unsigned conns_max;
     struct ctl_timer *sweep;     /* drops silent connections */
     struct ctl_ration strangers; /* log lines that they may cause */
+    struct ctl_ration trusted;   /* the same for UIs of root and the daemon's user */
 
     struct gm_list servers; /* struct ctl_server */
     unsigned servers_count;
@@ -110,6 +113,7 @@ struct ctl_daemon {
 
     struct ctl_device devices[CTL_DEVICES_MAX]; /* as the last server that was ready said */
     unsigned devices_count;
+    bool devices_believed; /* it was one that the daemon's user answers for; no other's word replaces it */
 
     bool quitting;
     struct gm_list quits;  /* struct ctl_request waiting for the end */
@@ -177,7 +181,9 @@ void ctl_conn_drop(struct ctl_conn *c, const char *reason);
 void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);
 /* Sends a packet over `link` with its socket, and frees it. On failure it lives on. 0 or -errno. */
 GM_MUST_CHECK int ctl_conn_hand_over(struct ctl_conn *c, struct ctl_channel *link, const struct wire_enc *e);
-/* Drops connections that have been silent too long; restarts its timer. */
+/* Bytes that wait for a user's connections to be read. */
+size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid);
+/* Drops connections that have been silent, or have not read, too long; restarts its timer. */
 void ctl_conn_sweep(void *daemon);
 
 /* ---- queue.c ---- */
@@ -188,7 +194,7 @@ void ctl_queue_admit(struct ctl_conn *c);
 const char *ctl_queue_start(struct ctl_daemon *d, uid_t uid);
 /* Something changed in the exclusive mode (a client left, a server is gone): moves on if it can. */
 void ctl_queue_advance(struct ctl_daemon *d);
-/* Users take turns: somebody said so, or the device admits one server. */
+/* All users take turns: an option says so, or a server that is believed, since the device admits one of them. */
 bool ctl_queue_takes_turns(const struct ctl_daemon *d);
 /* Has a client wait until no other user's server is there. */
 void ctl_queue_wait(struct ctl_conn *c);

@@ -55,6 +55,17 @@ static void format_uuid(char out[41], struct wire_bytes uuid)
              b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
 
+static void keep_devices(struct ctl_server *s, const struct ctl_device *devices, unsigned n)
+{
+    struct ctl_daemon *d = s->daemon;
+    bool believed = ctl_server_believed(s);
+    if (d->devices_believed && !believed)
+        return;
+    memcpy(d->devices, devices, n * sizeof(devices[0]));
+    d->devices_count = n;
+    d->devices_believed = believed;
+}
+
 static void on_ready(struct ctl_server *s, struct tp_packet *p)
 {
     struct ctl_device devices[CTL_DEVICES_MAX];
@@ -79,8 +90,10 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
         p->body.fatal = true;
         return;
     }
-    memcpy(s->daemon->devices, devices, n * sizeof(devices[0]));
-    s->daemon->devices_count = n;
+    s->exclusive = false;
+    for (unsigned i = 0; i < n; i++)
+        s->exclusive |= devices[i].exclusive;
+    keep_devices(s, devices, n);
     ctl_server_ready(s);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "control/text.h"
 #include "transport/foreign.h"
@@ -34,6 +35,7 @@ struct ctl_channel {
     void *owner;
     struct gm_list waiting;
     size_t waiting_bytes;
+    uint64_t moved_ns; /* when the peer last took something of it, or it began to wait */
 };
 
 /* One at a time is in use: callbacks do not read. */
@@ -75,6 +77,7 @@ static void flush(struct ctl_channel *c)
         if (r == -EAGAIN)
             return;
         drop_waiting(c, w);
+        c->moved_ns = gm_now_ns();
         if (r < 0) {
             say_gone(c, r);
             return;
@@ -144,6 +147,8 @@ int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd)
         gm_close(fd);
         return -ENOBUFS;
     }
+    if (gm_list_empty(&c->waiting))
+        c->moved_ns = gm_now_ns();
     w->fd = fd;
     w->size = e->size;
     memcpy(w->data, e->data, e->size);
@@ -151,6 +156,16 @@ int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd)
     c->waiting_bytes += w->size;
     want(c, true);
     return 0;
+}
+
+size_t ctl_channel_unread(const struct ctl_channel *c)
+{
+    return c->waiting_bytes;
+}
+
+uint64_t ctl_channel_unread_ms(const struct ctl_channel *c)
+{
+    return c->waiting_bytes ? (gm_now_ns() - c->moved_ns) / GM_NS_PER_MS : 0;
 }
 
 static void set_blocking(int fd, bool blocking)

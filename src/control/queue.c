@@ -3,7 +3,8 @@
  * share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there is one server at a time: clients of
  * another user queue, the running server is ended once its own clients have left, and whoever comes meanwhile queues
  * behind, so that nobody starves. A device in EXCLUSIVE_PROCESS mode admits one context: there it is the same without
- * being asked for, as soon as a server has said so.
+ * being asked for, as soon as a server has said so. A server that runs as some user is that user's: its word that the
+ * device is its alone makes nobody wait but those whose own server finds no room there.
  */
 #include "control/server.h"
 
@@ -31,7 +32,7 @@ static struct ctl_server *server_of(struct ctl_daemon *d, uid_t uid)
 bool ctl_queue_takes_turns(const struct ctl_daemon *d)
 {
     bool exclusive = d->options.exclusive_user;
-    for (unsigned i = 0; i < d->devices_count; i++)
+    for (unsigned i = 0; i < d->devices_count && d->devices_believed; i++)
         exclusive |= d->devices[i].exclusive;
     return exclusive;
 }
@@ -39,11 +40,12 @@ bool ctl_queue_takes_turns(const struct ctl_daemon *d)
 /* True if the exclusive mode makes this user wait. A server on its way out counts, also the user's own. */
 static bool must_wait(struct ctl_daemon *d, uid_t uid)
 {
+    const struct ctl_server *own = server_of(d, uid);
     if (!ctl_queue_takes_turns(d))
-        return false;
+        return own && own->exclusive && !gm_list_empty(&d->queue);
     if (!gm_list_empty(&d->queue) || d->start_wanted)
         return true;
-    return !gm_list_empty(&d->servers) && !server_of(d, uid);
+    return !gm_list_empty(&d->servers) && !own;
 }
 
 static void log_pending(struct ctl_conn *c, uid_t uid)
@@ -160,6 +162,20 @@ static void try_ending(struct ctl_server *s)
     }
 }
 
+/* Who waits waits for this server to end. */
+static bool in_the_way(const struct ctl_server *s)
+{
+    return s->exclusive || ctl_queue_takes_turns(s->daemon);
+}
+
+static bool is_free(const struct ctl_daemon *d)
+{
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (in_the_way(s))
+            return false;
+    return true;
+}
+
 void ctl_queue_advance(struct ctl_daemon *d)
 {
     if (gm_list_empty(&d->queue) && !d->start_wanted) {
@@ -167,12 +183,13 @@ void ctl_queue_advance(struct ctl_daemon *d)
             ctl_timer_stop(d->backoff);
         d->backoff_running = false;
         d->backoff_ms = CTL_BACKOFF_MS;
-    } else if (gm_list_empty(&d->servers)) {
+    } else if (is_free(d)) {
         next_user(d);
         ctl_queue_advance(d);
     } else {
         gm_list_for_each_safe (s, &d->servers, struct ctl_server, link)
-            try_ending(s);
+            if (in_the_way(s))
+                try_ending(s);
     }
 }
 

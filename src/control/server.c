@@ -98,10 +98,12 @@ static void destroy(struct ctl_server *s)
 static bool waits_for_turn(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
-    bool others = false;
+    bool others = false, turns = ctl_queue_takes_turns(d);
+    /* Else both have to say so: this one that it found no room, the other one that it leaves none. */
     gm_list_for_each (o, &d->servers, struct ctl_server, link)
-        others |= o->state == CTL_SERVER_ACTIVE;
-    if (!others || !ctl_queue_takes_turns(d))
+        others |=
+            o->state == CTL_SERVER_ACTIVE && (turns || (o->exclusive && s->result == GM_CUDA_DEVICES_UNAVAILABLE));
+    if (!others)
         return false;
     ctl_log(d, "Server for user %u cannot start beside another: its clients wait for their turn", (unsigned)s->uid);
     while (!gm_list_empty(&s->pending)) {
@@ -284,21 +286,32 @@ void ctl_server_give(struct ctl_server *s, struct ctl_conn *c)
         gm_list_append(&s->pending, &c->waiting);
 }
 
-/* Which of the ways there are to serve several users on a device that admits one context. */
-static void log_turns(struct ctl_daemon *d)
+bool ctl_server_believed(const struct ctl_server *s)
 {
-    if (d->turns_logged || d->options.exclusive_user || !ctl_queue_takes_turns(d))
+    return s->daemon->options.multiuser || s->uid == 0 || s->uid == s->daemon->uid;
+}
+
+/* Which of the ways there are to serve several users on a device that admits one context. */
+static void log_turns(const struct ctl_server *s)
+{
+    struct ctl_daemon *d = s->daemon;
+    if (d->turns_logged || d->options.exclusive_user || !s->exclusive)
         return;
-    d->turns_logged = true;
+    d->turns_logged = ctl_queue_takes_turns(d);
     if (d->options.multiuser)
         ctl_log(d, "The device is in exclusive mode: all users share one server (-M)");
+    else if (!ctl_server_believed(s))
+        ctl_log(d,
+                "Server %d of user %u: The device is in exclusive mode: users take turns; with -M they would share "
+                "one server",
+                (int)s->pid, (unsigned)s->uid);
     else
         ctl_log(d, "The device is in exclusive mode: users take turns; with -M they would share one server");
 }
 
 void ctl_server_ready(struct ctl_server *s)
 {
-    log_turns(s->daemon);
+    log_turns(s);
     ctl_log(s->daemon, "NEW SERVER %d: Ready", (int)s->pid);
     s->state = CTL_SERVER_ACTIVE;
     s->starts = 0;

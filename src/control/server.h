@@ -47,6 +47,7 @@ struct ctl_server {
     unsigned starts;
     bool forced;      /* was told not to wait for clients */
     bool killed;      /* SIGKILL is on its way */
+    bool exclusive;   /* says that its device admits no server beside it */
     bool initialised; /* its log lines are tagged Server from here on */
     struct ctl_channel *channel;
     struct ctl_lines *output;
@@ -90,6 +91,9 @@ void ctl_server_kill(struct ctl_server *s, const char *reason);
 void ctl_server_ready(struct ctl_server *s);
 void ctl_server_client_left(struct ctl_server *s, struct ctl_client *c);
 void ctl_server_link_closed(struct ctl_server *s);
+
+/* Runs as a user that the daemon's answers for. Other servers are their users': what one says counts for itself. */
+bool ctl_server_believed(const struct ctl_server *s);
 
 /* A client by its key, or NULL. */
 struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -80,6 +81,9 @@ static int serve(int control, int single, const char *device)
         gm_error(&topic, "descriptor %d: %s", fd, strerror(errno));
         return 1;
     }
+    /* Its user's programs are not to take its link to the daemon, or speak for it. One that is private is theirs. */
+    if (control >= 0)
+        (void)prctl(PR_SET_DUMPABLE, 0);
     int r = control >= 0 ? 0 : become_daemon();
     if (r == 0)
         r = srv_server_init(&server, device);

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "transport/foreign.h"
 
+#define CONNECT_S   10
 #define SCM_FDS_MAX 253 /* the kernel's SCM_MAX_FD */
 
 static int make_address(const char *path, struct sockaddr_un *a)
@@ -44,9 +46,13 @@ int tp_connect(const char *path)
     GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    /* The queue of a listener that is stopped fills up, and connect() would wait for ever. */
+    struct timeval limit = { .tv_sec = CONNECT_S }, none = { 0 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     while (connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
         if (errno != EINTR)
             return -errno;
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
     return gm_take_fd(&fd);
 }
 

@@ -33,7 +33,7 @@ struct tp_peer {
 
 /* Bound and listening, mode 0666 set by the caller. Descriptor, or -errno (-ENAMETOOLONG, -EADDRINUSE ..). */
 GM_MUST_CHECK int tp_listen(const char *path);
-/* Connected, blocking. Descriptor, or -errno. */
+/* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the connections before this one. */
 GM_MUST_CHECK int tp_connect(const char *path);
 /* A connected pair, both CLOEXEC. 0 or -errno. */
 GM_MUST_CHECK int tp_pair(int fds[2]);

@@ -98,3 +98,11 @@ still_serves() {
     [ "$(cat "$DIR/first.out")" = "served $first" ]
     still_serves
 }
+
+@test "answers that are not read take little memory" {
+    run -0 "$client" abuse unread
+    [ "$output" = dropped ]
+    has_line control "Dropping connection .*: it does not read the answers to its commands"
+    [ "$(awk '/VmHWM/ { print $2 }' "/proc/$daemon/status")" -lt 65536 ]
+    still_serves
+}

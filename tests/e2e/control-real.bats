@@ -164,3 +164,22 @@ log_has() {
     [ "$(the_server)" = "$server" ]
     [ "$(cat "$DIR/first.out")" = "served $first" ]
 }
+
+# Takes descriptor 3 of a process, as its user's programs could.
+take_link() {
+    python3 -c '
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.syscall(438, os.pidfd_open(int(sys.argv[1])), 3, 0)
+sys.exit(0 if fd < 0 and ctypes.get_errno() == 1 else 1)' "$1"
+}
+
+@test "a user's programs cannot take the link of the user's server" {
+    two_users "$GMUX_BUILD/src/server/gmux-server"
+    start_daemon
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    server=$(the_server)
+    grep -q '^Uid:[[:space:]]*12345' "/proc/$server/status"
+    "${a[@]}" bash -c "$(declare -f take_link); take_link $server"
+}

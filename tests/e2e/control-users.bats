@@ -225,3 +225,29 @@ teardown() {
     [ "$(readlink "/proc/$pid/ns/net")" != "$(readlink /proc/self/ns/net)" ]
     grep -q fake-client "/proc/$pid/cmdline"
 }
+
+@test "a user's server that claims the device for itself keeps nobody out" {
+    echo claims > "$DIR/mode"
+    start_daemon
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    server=$(the_server)
+    rm "$DIR/mode"
+    start_client two "${b[@]}" --
+    [[ $(answered two) == served* ]]
+    start_client three
+    [[ $(answered three) == served* ]]
+    start_client four "${a[@]}" --
+    [[ $(answered four) == served* ]]
+    [ "$(the_server | wc -l)" = 3 ]
+    "$control" get_server_list | grep -qx "$server"
+}
+
+@test "a user's server writes log lines under its own process id only" {
+    echo forger > "$DIR/mode"
+    start_daemon
+    start_client one "${a[@]}" --
+    [[ $(answered one) == served* ]]
+    [ "$(count_lines server '^\[[^]]* (Server|Other) +'"$(the_server)"'\] ')" = "$(wc -l < "$DIR/log/server.log")" ]
+    has_line server "first\?\[2026-01-01"
+}

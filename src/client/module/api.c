@@ -105,7 +105,7 @@ CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
         return r;
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
-    const char *wanted = getenv("CUDA_MODULE_LOADING");
+    const char *wanted = secure_getenv("CUDA_MODULE_LOADING");
     bool eager = !rt_session->memory_apart || (wanted && strcmp(wanted, "EAGER") == 0);
     *mode = eager ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 /*
  * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: whoever set up a
  * daemon wants it used. A connection that stands and then fails is an error (805 or what the daemon says), never a
- * reason to run without limits. Nobody listening is no error at all.
+ * reason to run without limits. Nobody listening is an error only where GMUX_REQUIRE asks for one (connect.c).
  */
 #include "client/session/attach.h"
 
@@ -22,11 +22,10 @@
 #include "client/entry/late.h"
 #include "client/gen/api.h"
 #include "client/session/companion.h"
+#include "client/session/connect.h"
 #include "client/session/older.h"
 #include "client/session/session.h"
 #include "device/genuine/genuine.h"
-
-#define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -71,9 +70,9 @@ int rt_say_hello(int fd)
     struct wire_enc e;
     double share = 0;
     uint64_t priority;
-    const char *share_text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
-    const char *priority_text = getenv("CUDA_MPS_CLIENT_PRIORITY");
-    const char *limits = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    const char *share_text = secure_getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    const char *priority_text = secure_getenv("CUDA_MPS_CLIENT_PRIORITY");
+    const char *limits = secure_getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
 
     if (share_text && !gm_parse_percentage(share_text, &share))
         gm_warn(&topic, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=%s is not a percentage; ignored", share_text);
@@ -96,18 +95,6 @@ int rt_say_hello(int fd)
                         .command = command,
                     });
     return tp_send(fd, &e, NULL, 0);
-}
-
-int rt_daemon_connect(void)
-{
-    char path[512];
-    const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
-    if (!directory || !*directory)
-        directory = DEFAULT_PIPE_DIRECTORY;
-    int n = snprintf(path, sizeof(path), "%s/control", directory);
-    if (n < 0 || (size_t)n >= sizeof(path))
-        return -ENAMETOOLONG;
-    return tp_connect(path);
 }
 
 /* --- forks -------------------------------------------------------------------------------------------------------- */
@@ -181,7 +168,10 @@ static int open_session(int fd, bool is_private)
     r = rt_session_open(&attaching.session, fd, why, sizeof(why));
     s = attaching.session;
     if (r != CUDA_SUCCESS) {
-        gm_error(&topic, "no session (error %d): %s", r, why);
+        if (r == CUDA_ERROR_MPS_CONNECTION_FAILED && !is_private)
+            rt_attach_say("no session with the daemon: %s: error 805", why);
+        else
+            gm_error(&topic, "no session (error %d): %s", r, why);
         return r;
     }
     s->is_private = is_private;
@@ -233,10 +223,9 @@ static int attach_locked(unsigned flags)
     atomic_store(&attaching.fd, fd >= 0 ? fd + 1 : 0);
     if (fd >= 0)
         return open_session(fd, false);
-    if (fd == -ENOENT || fd == -ECONNREFUSED)
-        gm_debug(&topic, "no daemon");
-    else
-        gm_warn(&topic, "the daemon cannot be reached: %s; going on without", strerror(-fd));
+    gm_debug(&topic, "no daemon");
+    if (fd == -EAGAIN || rt_sharing_required())
+        return CUDA_ERROR_MPS_CONNECTION_FAILED;
 
     int r = pass_through(flags, why, sizeof(why));
     if (r != CUDA_ERROR_NO_DEVICE)

@@ -49,8 +49,6 @@ struct rt_device;
 void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT]);
 unsigned rt_device_visible(struct rt_device *devices, unsigned count);
 
-/* Opens a connection to the daemon and says hello: descriptor, or -errno (-ENOENT, -ECONNREFUSED ..: nobody there). */
-int rt_daemon_connect(void);
 /* The packet that starts every session, on either kind of socket. 0 or -errno. */
 int rt_say_hello(int fd);
 

@@ -26,12 +26,6 @@ bool rt_older_loaded(void)
     return found;
 }
 
-bool rt_sharing_required(void)
-{
-    const char *required = getenv("GMUX_REQUIRE");
-    return required && strcmp(required, "1") == 0;
-}
-
 void rt_older_say(enum rt_older what)
 {
     static const char *const words[] = {

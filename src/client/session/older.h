@@ -10,9 +10,6 @@
 /* Whether one is among the libraries loaded now. One that is linked into the program cannot be seen. */
 bool rt_older_loaded(void);
 
-/* GMUX_REQUIRE=1: the program is to share the GPU, or not to run. */
-bool rt_sharing_required(void);
-
 enum rt_older { RT_OLDER_LEFT, RT_OLDER_TOO_LATE, RT_OLDER_REFUSED };
 
 /* Tells the person who started the program what became of it: the one line that is printed unasked, since somebody who

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "client/session/connect.h"
 #include "transport/memfd.h"
 
 #define WINDOW_TRIES 8
@@ -190,6 +191,8 @@ static int negotiate(struct rt_session *s, char *why, size_t why_size)
     for (int tries = 0; tries < WINDOW_TRIES;) {
         struct tp_packet *p = s->packet;
         int r = tp_recv(s->fd, p);
+        if (r == -EAGAIN)
+            return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "neither it nor a server answers");
         if (r <= 0)
             return failed(why, why_size, CUDA_ERROR_MPS_CONNECTION_FAILED, "the connection was closed");
         if (p->header.type == WIRE_REFUSED) {
@@ -272,6 +275,7 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
                                            .slice_ms = SLICE_MS,
                                            .watchdog = watchdog,
                                            .arg = s };
+    rt_answers_within(fd, true);
     int result = s->packet && s->request ? negotiate(s, why, why_size) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS) {
         tp_input_init(&s->output, &s->shared);
@@ -284,6 +288,7 @@ int rt_session_open(struct rt_session **out, int fd, char *why, size_t why_size)
         if (result != CUDA_SUCCESS)
             (void)snprintf(why, why_size, "the server could not attach it to the device");
     }
+    rt_answers_within(fd, false);
     if (result != CUDA_SUCCESS) {
         *out = NULL;
         rt_session_close(s);

@@ -40,7 +40,7 @@ static unsigned device_named(const char *entry, const struct rt_device *devices,
 /* In the list's order; what names no device ends it. One that is named twice leaves none, as NVIDIA's library has it. */
 unsigned rt_device_visible(struct rt_device *devices, unsigned count)
 {
-    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    const char *list = secure_getenv("CUDA_VISIBLE_DEVICES");
     unsigned order[RT_DEVICES], visible = 0, i;
     uint32_t seen = 0;
     struct rt_device *all = list && count ? malloc(count * sizeof(*all)) : NULL;

@@ -4,12 +4,15 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +89,105 @@ Test(attach, refused)
     cr_assert_eq(init_with(refuse), CUDA_ERROR_MPS_MAX_CLIENTS_REACHED);
     cr_assert_eq(cuInit(0), CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, "asks again");
     cr_assert_eq(fake.connections, 2);
+}
+
+static void say_nothing(struct fake *f, int fd)
+{
+    int r = tp_recv(fd, &f->packet); /* until the client goes */
+    (void)r;
+}
+
+Test(attach, nobody_answers, .timeout = 20)
+{
+    setenv("GMUX_ANSWER_TIMEOUT", "1", 1);
+    cr_assert_eq(init_with(say_nothing), CUDA_ERROR_MPS_CONNECTION_FAILED);
+}
+
+/* A client that is kept waiting waits longer than for an answer. */
+static void keep_waiting(struct fake *f, int fd)
+{
+    for (int i = 0; i < 4; i++) {
+        uint8_t buffer[64];
+        struct wire_enc e;
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        (void)poll(&p, 1, 500); /* half of its patience */
+        wire_enc_init(&e, buffer, sizeof(buffer));
+        wire_pack_waiting(&e, 0, &(struct wire_waiting) { 0 });
+        fake_send(fd, &e, NULL, 0);
+    }
+    fake_serve_well(f, fd);
+}
+
+Test(attach, daemon_says_that_it_lives, .timeout = 20)
+{
+    setenv("GMUX_ANSWER_TIMEOUT", "1", 1);
+    cr_assert_eq(init_with(keep_waiting), CUDA_SUCCESS);
+}
+
+/* What a program of this user makes of a daemon of `uid`: the child's cuInit. */
+static int init_as(uid_t daemon, uid_t program, const char *named)
+{
+    int status = -1, to[2];
+    cr_assert_eq(pipe(to), 0);
+    static struct fake other;
+    memset(&other, 0, sizeof(other));
+    pid_t server = fork();
+    if (server == 0) {
+        if (setresuid(daemon, daemon, daemon) < 0)
+            _exit(1);
+        fake_start(&other, fake_serve_well, NULL);
+        (void)chmod(other.directory, 0755);
+        char path[128];
+        (void)snprintf(path, sizeof(path), "%s/control", other.directory);
+        (void)chmod(path, 0666);
+        cr_assert_eq(write(to[1], other.directory, sizeof(other.directory)), (ssize_t)sizeof(other.directory));
+        pause();
+        _exit(0);
+    }
+    cr_assert_eq(read(to[0], other.directory, sizeof(other.directory)), (ssize_t)sizeof(other.directory));
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(15);
+        setenv("CUDA_MPS_PIPE_DIRECTORY", other.directory, 1);
+        setenv("GMUX_GENUINE_LIBCUDA", "none", 1);
+        setenv("GMUX_LIBEXECDIR", "/nonexistent", 1);
+        if (named)
+            setenv("GMUX_DAEMON_USER", named, 1);
+        if (setresuid(program, program, program) < 0)
+            _exit(255);
+        int r = (int)cuInit(0);
+        _exit(r == CUDA_ERROR_MPS_CONNECTION_FAILED ? 250 : r);
+    }
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
+    kill(server, SIGKILL);
+    (void)waitpid(server, NULL, 0);
+    close(to[0]);
+    close(to[1]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(attach, daemons_of_other_users_are_not_believed, .timeout = 60)
+{
+    if (geteuid() != 0)
+        cr_skip_test("needs root");
+    cr_assert_eq(init_as(12345, 12346, NULL), CUDA_ERROR_NO_DEVICE);
+    cr_assert_eq(init_as(12345, 0, NULL), CUDA_ERROR_NO_DEVICE, "root believes nobody else either");
+    cr_assert_eq(init_as(12345, 12346, "12347"), CUDA_ERROR_NO_DEVICE);
+    cr_assert_eq(init_as(12345, 12346, "no-such-user"), CUDA_ERROR_NO_DEVICE);
+    cr_assert_eq(init_as(12345, 12346, "12345"), CUDA_SUCCESS);
+    cr_assert_eq(init_as(12345, 12345, NULL), CUDA_SUCCESS);
+    cr_assert_eq(init_as(0, 12346, NULL), CUDA_SUCCESS);
+    setenv("GMUX_REQUIRE", "1", 1);
+    cr_assert_eq(init_as(12345, 12346, NULL), 250, "805");
+}
+
+Test(attach, a_daemon_is_required)
+{
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 1);
+    setenv("GMUX_LIBEXECDIR", "/nonexistent", 1);
+    setenv("GMUX_GENUINE_LIBCUDA", "none", 1);
+    setenv("GMUX_REQUIRE", "1", 1);
+    cr_assert_eq(cuInit(0), CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
 static void hang_up(struct fake *f GM_UNUSED, int fd GM_UNUSED)

@@ -1,0 +1,122 @@
+/*
+ * Who listens in the pipe directory. Anybody can have made a directory in /tmp and listen there: who is not root, nor
+ * this program's user, gets nothing from it. The kernel says who it is (SO_PEERCRED), which is whoever called listen().
+ *
+ * In a user namespace the machine's users that are not mapped, root among them, all look like one (65534). They cannot
+ * be told apart, and are not believed either unless GMUX_DAEMON_USER says so: whoever put the pipe directory into the
+ * container knows whose it is.
+ */
+#include "client/session/connect.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "transport/sock.h"
+
+#define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
+#define ANSWER_S               30
+#define ANSWER_MAX_S           86400
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
+
+void rt_attach_say(const char *fmt, ...)
+{
+    static atomic_bool said;
+    char text[900];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (secure_getenv("GMUX_LOG"))
+        gm_warn(&topic, "%s", text);
+    else if (!atomic_exchange(&said, true))
+        (void)dprintf(STDERR_FILENO, "gmux: %s\n", text);
+}
+
+bool rt_sharing_required(void)
+{
+    const char *required = secure_getenv("GMUX_REQUIRE");
+    return required && strcmp(required, "1") == 0;
+}
+
+/* The user that GMUX_DAEMON_USER names, by number or by name. */
+static bool is_named(uid_t uid)
+{
+    const char *name = secure_getenv("GMUX_DAEMON_USER");
+    uint64_t number;
+    char buffer[4096];
+    struct passwd entry, *found = NULL;
+    if (!name || !*name)
+        return false;
+    if (gm_parse_u64(name, UINT32_MAX - 1, &number))
+        return uid == (uid_t)number;
+    return getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) == 0 && found && found->pw_uid == uid;
+}
+
+static bool is_trusted(uid_t uid)
+{
+    return uid == 0 || uid == geteuid() || is_named(uid);
+}
+
+void rt_answers_within(int fd, bool bounded)
+{
+    const char *text = secure_getenv("GMUX_ANSWER_TIMEOUT");
+    uint64_t seconds = ANSWER_S;
+    if (text && (!gm_parse_u64(text, ANSWER_MAX_S, &seconds) || seconds == 0))
+        seconds = ANSWER_S;
+    struct timeval limit = { .tv_sec = bounded ? (time_t)seconds : 0 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+static const char *why_not(int error)
+{
+    switch (error) {
+    case -ENOENT:
+    case -ENOTDIR:
+        return "there is no socket of a daemon";
+    case -ECONNREFUSED:
+        return "its daemon has ended";
+    case -ENAMETOOLONG:
+        return "the path is too long for a socket";
+    case -EAGAIN:
+        return "its daemon does not answer";
+    default:
+        return strerror(-error);
+    }
+}
+
+int rt_daemon_connect(void)
+{
+    char path[512];
+    struct tp_peer peer;
+    const char *named = secure_getenv("CUDA_MPS_PIPE_DIRECTORY");
+    const char *directory = named && *named ? named : DEFAULT_PIPE_DIRECTORY;
+    const char *without = rt_sharing_required() ? "refused, since GMUX_REQUIRE is set" : "running without a daemon";
+    int n = snprintf(path, sizeof(path), "%s/control", directory);
+    GM_AUTO_FD int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : tp_connect(path);
+    if (fd < 0) {
+        /* Nothing at the place that nobody named is how most machines are. */
+        if (directory == named || rt_sharing_required() || (fd != -ENOENT && fd != -ENOTDIR))
+            rt_attach_say("%.300s: %s: %s", path, why_not(fd), fd == -EAGAIN ? "error 805" : without);
+        return fd;
+    }
+    int r = tp_peer(fd, &peer);
+    if (r < 0)
+        return r;
+    if (is_trusted(peer.uid))
+        return gm_take_fd(&fd);
+    rt_attach_say("%.300s: user %u listens there, who is neither root nor you (GMUX_DAEMON_USER=%u would believe "
+                  "this user): %s",
+                  path, (unsigned)peer.uid, (unsigned)peer.uid, without);
+    return -EPERM;
+}
