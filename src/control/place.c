@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 /* What went wrong, as one line. */
 #define PROBLEM 512
+#define TRIES   1000u /* to make things again: some 50 ms */
 
 /* One line: what, and why. */
 static int complain(char *problem, const char *path, const char *why)
@@ -235,19 +237,29 @@ static bool is_whole(const struct ctl_daemon *d)
            is_ours(d, CTL_SOCKET, &d->listeners[0].file) && is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file);
 }
 
+static int make_again(struct ctl_daemon *d, char *problem)
+{
+    char why[PROBLEM / 2];
+    int fd = ctl_directory_open(d->pipe_directory, why, sizeof(why));
+    if (fd < 0)
+        return complain(problem, d->pipe_directory, why);
+    gm_close(d->pipe_fd);
+    d->pipe_fd = fd;
+    return take_lock(d, problem) < 0 ? -1 : make_sockets(d, problem);
+}
+
 int ctl_place_restore(struct ctl_daemon *d)
 {
-    char problem[PROBLEM], why[PROBLEM / 2];
+    char problem[PROBLEM];
     if (is_whole(d))
         return 0;
-    int fd = ctl_directory_open(d->pipe_directory, why, sizeof(why));
-    if (fd >= 0) {
-        gm_close(d->pipe_fd);
-        d->pipe_fd = fd;
-    } else {
-        complain(problem, d->pipe_directory, why);
+    /* Whoever removes it may not be done, and take away the directory or a name that was just made. */
+    int r = make_again(d, problem);
+    for (unsigned tries = 0; r < 0 && tries < TRIES; tries++) {
+        sched_yield();
+        r = make_again(d, problem);
     }
-    if (fd < 0 || take_lock(d, problem) < 0 || make_sockets(d, problem) < 0) {
+    if (r < 0) {
         ctl_log(d, "The pipe directory was taken away and cannot be made again: %s", problem);
         return -1;
     }

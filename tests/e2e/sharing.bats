@@ -22,13 +22,13 @@ within() {
 }
 
 @test "examples without a daemon: a private server each" {
-    run -0 "$examples/vecadd"
+    run -0 --separate-stderr "$examples/vecadd"
     [[ $output == *"all correct" ]]
-    run -0 "$examples/reduction"
+    run -0 --separate-stderr "$examples/reduction"
     [[ ${lines[0]} == *", correct" ]]
-    run -0 "$examples/matmul" -n=256
+    run -0 --separate-stderr "$examples/matmul" -n=256
     [[ ${lines[0]} == *", correct" ]]
-    run -0 "$examples/nbody" -benchmark -numbodies=1024 -iterations=3 -compare
+    run -0 --separate-stderr "$examples/nbody" -benchmark -numbodies=1024 -iterations=3 -compare
     [[ ${lines[0]} == "1024 bodies, total time for 3 iterations: "*" ms" ]]
     [[ ${lines[1]} =~ ^"= "[0-9.]+" billion interactions per second"$ ]]
     [[ ${lines[2]} =~ ^"= "[0-9.]+" single-precision GFLOP/s at 20 flops per interaction"$ ]]
@@ -36,7 +36,7 @@ within() {
 }
 
 @test "n-body in double precision, in pinned host memory, from a TIPSY file" {
-    run -0 "$examples/nbody" -fp64 -hostmem -numbodies=512 -iterations=2 -compare
+    run -0 --separate-stderr "$examples/nbody" -fp64 -hostmem -numbodies=512 -iterations=2 -compare
     [[ ${lines[2]} == *" double-precision GFLOP/s at 30 flops per interaction" ]]
     [[ ${lines[3]} == "compare: device and CPU agree"* ]]
     python3 - "$DIR/stars" <<'PY'
@@ -47,7 +47,7 @@ with open(sys.argv[1], "wb") as f:
     for i in range(n):
         f.write(struct.pack("=8fi", 1 / n, i % 7, i % 11, i % 13, 0, 0, 0, 0.1, 0))
 PY
-    run -0 "$examples/nbody" -tipsy="$DIR/stars" -iterations=2 -compare
+    run -0 --separate-stderr "$examples/nbody" -tipsy="$DIR/stars" -iterations=2 -compare
     [[ ${lines[0]} == "512 bodies"* ]]
     head -c 1000 "$DIR/stars" >"$DIR/cut"
     run -1 "$examples/nbody" -tipsy="$DIR/cut"
