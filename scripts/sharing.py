@@ -189,7 +189,7 @@ class Way:
         self.dir = pathlib.Path(where) / self.name
         for name in ("pipe", "log"):
             (self.dir / name).mkdir(parents=True)
-            (self.dir / name).chmod(0o777)
+            (self.dir / name).chmod(0o755)
         self.dir.chmod(0o755)
         with open(self.dir / "out", "w") as out:
             status = subprocess.run([self.control, "-d", *self.options], env=self.env(), stdin=subprocess.DEVNULL, stdout=out,
