@@ -52,7 +52,7 @@ static void set_call_by_call(void)
     if (tap_computes())
         EQ(out[5], 0xffffffff);
     IS(cuFuncSetBlockShape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
-    IS(cuParamSetv(f, 4090, &p, 8), CUDA_ERROR_INVALID_VALUE);
+    IS(cuParamSetv(f, 1 << 20, &p, 8), CUDA_ERROR_INVALID_VALUE);
     IS(cuParamSetf(f, -4, 1.0f), CUDA_ERROR_INVALID_VALUE);
     IS(cuLaunchGrid(f, 0, 1), CUDA_ERROR_INVALID_VALUE);
     IS(cuLaunch(NULL), CUDA_ERROR_INVALID_HANDLE);

@@ -11,13 +11,12 @@
 #include "client/module/module.h"
 #include "client/session/attach.h"
 
-#define PARAMS_MAX 4096u /* bytes, as the functions' documentation has it */
 
 struct rt_old_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
     uint32_t size; /* of the parameters */
-    uint8_t params[PARAMS_MAX];
+    uint8_t params[RT_PARAMS_MAX];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -77,7 +76,7 @@ CUresult rt_cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
     int r = begin(hfunc, &o);
     if (r)
         return (CUresult)r;
-    if (numbytes > PARAMS_MAX)
+    if (numbytes > RT_PARAMS_MAX)
         return end(CUDA_ERROR_INVALID_VALUE);
     o->size = numbytes;
     return end(CUDA_SUCCESS);
@@ -89,7 +88,7 @@ static CUresult set(CUfunction hfunc, int offset, const void *value, unsigned by
     int r = begin(hfunc, &o);
     if (r)
         return (CUresult)r;
-    if (offset < 0 || bytes > PARAMS_MAX || (unsigned)offset > PARAMS_MAX - bytes || (bytes && !value))
+    if (offset < 0 || bytes > RT_PARAMS_MAX || (unsigned)offset > RT_PARAMS_MAX - bytes || (bytes && !value))
         return end(CUDA_ERROR_INVALID_VALUE);
     if (bytes)
         memcpy(o->params + offset, value, bytes);
