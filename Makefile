@@ -23,7 +23,7 @@ demo: build ## CLIENTS programs share one device, SHARE % each, beside a lone ru
 test: build ## all that can run here, last line: N passed, N failed, N skipped; DEVICE=cuda: on a GPU
 	@$(if $(filter cuda,$(DEVICE)),scripts/gpu-test.sh,scripts/test.sh) $(BUILD)
 
-check: ## what .ci/run does: lint, commits, both compilers, the suite, also under ASan+UBSan and TSan
+check: ## lint, commits, both compilers, the suite, also under ASan+UBSan and TSan; SANITIZERS=no: as .ci/run does
 	@scripts/check.sh $(BUILD)
 
 bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS, in $(BUILD)/gpu.json

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What every change is checked with:  scripts/check.sh BUILD     (make check, .ci/run)
+# What every change is checked with:  scripts/check.sh BUILD     (make check; with SANITIZERS=no .ci/run)
 #
 # Lint, messages of new commits, a build with clang, the suite, the suite under AddressSanitizer and
 # UndefinedBehaviorSanitizer, and what has threads under ThreadSanitizer. Fuzz corpora are replayed by the suite, and so
@@ -45,9 +45,11 @@ step commits scripts/commits.sh
 step clang compile build-clang clang-14 -Dtests=disabled
 step gcc compile "$build" gcc
 suite "$build"
-step asan compile build-asan gcc -Db_sanitize=address,undefined $debug
-suite build-asan
-step tsan configure build-tsan gcc -Db_sanitize=thread $debug # meson test builds what the suite needs
-suite build-tsan --suite threads
+if [ "${SANITIZERS:-yes}" = yes ]; then
+    step asan compile build-asan gcc -Db_sanitize=address,undefined $debug
+    suite build-asan
+    step tsan configure build-tsan gcc -Db_sanitize=thread $debug # meson test builds what the suite needs
+    suite build-tsan --suite threads
+fi
 # shellcheck disable=SC2086 # a list of results
 exec python3 scripts/count-tests.py $results
