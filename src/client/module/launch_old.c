@@ -11,7 +11,6 @@
 #include "client/module/module.h"
 #include "client/session/attach.h"
 
-
 struct rt_old_launch {
     uint32_t block[3];
     uint32_t shared_bytes;
