@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "bench/kernel_set.h"
+#include "bench/measure.h"
 #include "device/soft/loader/compiler.h"
-#include "tests/unit/jit/launch.h"
 
 #define ROUNDS_MAX  101
 #define ROW_ENTRIES 16 /* of spmv */
@@ -40,18 +40,6 @@ static const struct kernel {
     { "jacobi", set_jacobi, ARGS_IN_OUT, 512, true, { 16, 64, 1 }, { 32, 8, 1 }, 512 * 512 },
     { "scan", set_scan, ARGS_IN_OUT, 1 << 18, false, { 1 << 10, 1, 1 }, { 256, 1, 1 }, 1 << 18 },
 };
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int n)
-{
-    qsort(values, (size_t)n, sizeof(*values), compare_doubles);
-    return values[n / 2];
-}
 
 static void make_data(const struct kernel *k, struct launch *l, struct set_data *d)
 {
@@ -146,22 +134,11 @@ static void bench(struct soft_compiler *c, const struct kernel *k, const char *t
             fprintf(stderr, "%s: fault\n", k->name);
         compiled[r] = (double)(gm_now_ns() - begin);
     }
-    double ours = median(compiled, rounds), best = median(loop, rounds);
+    double ours = median_of(compiled, rounds), best = median_of(loop, rounds);
     printf("%-12s n=%-8d gmux %9.1f us, C %9.1f us, ratio %.2f, difference %.1e; ready in %.0f ms\n", k->name, k->n,
            ours / 1e3, best / 1e3, best / ours, difference(k, &d, out), ms);
     code->destroy(code);
     launch_finish(&l);
-}
-
-static char *read_text(const char *path, size_t *size)
-{
-    FILE *f = fopen(path, "rb");
-    char *text = malloc(1 << 20);
-    if (!f || !text)
-        launch_die(path);
-    *size = fread(text, 1, 1 << 20, f);
-    fclose(f);
-    return text;
 }
 
 int main(int argc, char **argv)

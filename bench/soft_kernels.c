@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/measure.h"
 #include "bench/nbody_loops.h"
 #include "device/soft/loader/compiler.h"
-#include "tests/unit/jit/launch.h"
 
 #define ROUNDS_MAX 101
 #define TILE       32 /* of matmul */
@@ -23,27 +23,9 @@ struct series {
     double values[ROUNDS_MAX];
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(struct series *s, int rounds)
 {
-    qsort(s->values, (size_t)rounds, sizeof(double), compare_doubles);
-    return s->values[rounds / 2];
-}
-
-static char *read_text(const char *path, size_t *size)
-{
-    FILE *f = fopen(path, "rb");
-    char *text = malloc(1 << 20);
-    if (!f || !text)
-        launch_die(path);
-    *size = fread(text, 1, 1 << 20, f);
-    fclose(f);
-    return text;
+    return median_of(s->values, rounds);
 }
 
 static struct soft_code *compile(struct soft_compiler *c, const char *path, const char *entry, uint32_t isa,
