@@ -39,6 +39,7 @@ LOOK(retire)
 LOOK(call)
 LOOK(copy_array)
 LOOK(run)
+LOOK(wait_value)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -55,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .call = look_call,
         .copy_array = look_copy_array,
         .run = look_run,
+        .wait_value = look_wait_value,
     };
     static struct tp_ring_shared shared;
     static uint8_t memory[RING];

@@ -59,6 +59,7 @@ const struct rt_hooks rt_hooks = {
     .capture_alloc = rt_capture_alloc,
     .capture_free = rt_capture_free,
     .capture_host = rt_capture_host,
+    .capture_memops = rt_capture_memops,
     .capture_record = rt_capture_record,
     .capture_wait = rt_capture_wait,
     .capture_stream_ends = rt_capture_stream_ends,

@@ -217,8 +217,11 @@ struct dev_ops {
     int (*wait)(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64_t other_seq);
     int (*stamp)(struct dev_queue *q, uint64_t seq, uint32_t event);
     int (*gate)(struct dev_queue *q, uint64_t seq);
-    /* The client moved its gate word: look again. */
+    /* The client may have moved its gate word, or the word that the queue waits for: look again. */
     void (*gate_moved)(struct dev_queue *q);
+    /* A gate that opens when the word has its value, which gate_moved() looks for: nobody else says so. Then the device itself stores
+     * the gate word. The record is sound but for the address. */
+    int (*wait_value)(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
     int (*mark)(struct dev_queue *q, uint64_t seq);
     /* Copies with an array on one side or both. NULL: the device has no arrays. */
     int (*copy_array)(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy_array *r);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "device/guard.h"
 #include "device/transfer.h"
+#include "device/value.h"
 
 int dev_work_init(struct dev_work *w, struct dev_client *client, const struct dev_work_ops *ops,
                   const struct dev_events *events, struct tp_session *session, struct dev_window *window)
@@ -116,6 +117,31 @@ static void transfer_inline(struct dev_work *w, struct dev_op *op)
     }
 }
 
+static void read_word(void *arg)
+{
+    const struct wire_rec_wait_value *v = &((const struct dev_op *)arg)->u.value;
+    const void *at = (const void *)(uintptr_t)v->address;
+    uint64_t now = v->width == 8 ? atomic_load_explicit((const _Atomic uint64_t *)at, memory_order_acquire)
+                                 : atomic_load_explicit((const _Atomic uint32_t *)at, memory_order_acquire);
+    atomic_store_explicit(&((const struct dev_op *)arg)->queue->slot->looked, now, memory_order_relaxed);
+}
+
+/* The gate word says so, too, as whoever counts gates looks there. */
+static bool value_reached(struct dev_queue *q, struct dev_op *op)
+{
+    struct dev_guard g = { 0 };
+    q->gated = true;
+    if (dev_guard_call(&g, read_word, op) != 0) {
+        fail(q->work, GM_CUDA_ILLEGAL_ADDRESS, g.address, "wait for a value at an address that is not allocated");
+        return false;
+    }
+    if (!dev_value_reached(&op->u.value, atomic_load_explicit(&q->slot->looked, memory_order_relaxed)))
+        return false;
+    atomic_store_explicit(&q->slot->gate, op->seq, memory_order_release);
+    q->gated = false;
+    return true;
+}
+
 static uint64_t op_bytes(const struct dev_op *op)
 {
     switch (op->kind) {
@@ -157,6 +183,8 @@ static bool step(struct dev_queue *q, struct dev_op *op)
         q->gated = !open;
         return open;
     }
+    case DEV_OP_VALUE:
+        return value_reached(q, op);
     case DEV_OP_STAMP:
         stamp_write(w, op->u.event, op->seq);
         return true;
@@ -464,6 +492,15 @@ int dev_queue_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
 int dev_queue_gate(struct dev_queue *q, uint64_t seq)
 {
     const struct dev_op op = { .kind = DEV_OP_GATE };
+    return submit(q, seq, &op, NULL, 0);
+}
+
+int dev_queue_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r)
+{
+    const struct dev_op op = { .kind = DEV_OP_VALUE, .u.value = *r };
+    if (!dev_window_holds(q->work->window, r->address, r->width))
+        return submit_wrong(q, seq, GM_CUDA_ILLEGAL_ADDRESS, r->address,
+                            "wait for a value outside the program's memory");
     return submit(q, seq, &op, NULL, 0);
 }
 

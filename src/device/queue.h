@@ -24,6 +24,7 @@ enum dev_op_kind {
     DEV_OP_WAIT,
     DEV_OP_STAMP,
     DEV_OP_GATE,
+    DEV_OP_VALUE,
     DEV_OP_MARK,
 };
 
@@ -60,6 +61,7 @@ struct dev_op {
             struct dev_queue *other; /* NULL: satisfied */
             uint64_t seq;
         } wait;
+        struct wire_rec_wait_value value;
         uint32_t event;
     } u;
 };
@@ -74,7 +76,7 @@ struct dev_queue {
     uint32_t stream;
     int priority; /* as CUDA has it: lower is more urgent */
     bool waiting; /* the head is a wait that is not satisfied */
-    bool gated;   /* the head is a gate that has been announced */
+    bool gated;   /* the head is a gate that has been announced, or waits for a value */
 };
 
 struct dev_work_ops {
@@ -138,6 +140,7 @@ int dev_queue_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, u
 int dev_queue_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
 int dev_queue_gate(struct dev_queue *q, uint64_t seq);
 void dev_queue_gate_moved(struct dev_queue *q);
+int dev_queue_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
 int dev_queue_mark(struct dev_queue *q, uint64_t seq);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * A client in the executor, and the thread that reads its ring.
  *
- * The thread takes records in batches and looks around between them: order to stop, gates, the device's backlog. With
+ * The thread takes records in batches and looks around between them: order to stop, gates, words that streams wait for, the
+ * device's backlog. With
  * nothing to do it spins for a moment if the machine has a processor to spare, then sleeps on the ring's bell, at first
  * with the poller standing in for it. Asleep it costs nothing; the slice only bounds the damage of a client that plays
  * with the shared flags, which harms itself.
@@ -31,6 +32,9 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
+#define LOOK_NS       2000u              /* between two looks at words that streams wait for: at first .. */
+#define LOOK_SPIN_NS  40000u             /* .. with a processor to spare, until pauses have become so long .. */
+#define LOOK_MAX_NS   500000u            /* .. and at last */
 #define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
 /* A thread that is told to end takes less, unless the device is answering it, or works through its orders with others'. */
 #define JOIN_S 120u
@@ -55,9 +59,25 @@ static uint32_t spin_time(struct exe_client *c)
     return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
 }
 
+/* Nobody tells when a word changes. */
+static void pause_between_looks(struct exe_client *c, uint32_t bell)
+{
+    struct exe_engine *e = c->engine;
+    c->look_ns = c->look_ns ? GM_MIN(c->look_ns + c->look_ns / 4, LOOK_MAX_NS) : LOOK_NS;
+    if (c->look_ns < LOOK_SPIN_NS && e->info->runs_elsewhere &&
+        atomic_load_explicit(&e->spinning, memory_order_relaxed) < e->spin_limit)
+        (void)tp_ring_spin(&c->ring, bell, (uint32_t)c->look_ns);
+    else
+        tp_ring_nap(&c->ring, bell, c->look_ns);
+}
+
 /* True: more will come soon. */
 static bool wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
+    if (c->values) {
+        pause_between_looks(c, bell);
+        return false;
+    }
     uint32_t spin_ns = was_active ? spin_time(c) : 0;
     if (spin_ns) {
         atomic_fetch_add_explicit(&c->engine->spinning, 1, memory_order_relaxed);
@@ -144,7 +164,10 @@ static void *client_thread(void *arg)
         if (ops->backlog(c->dev) >= depth) {
             if (ops->flush) /* or it would never shrink */
                 ops->flush(c->dev);
-            tp_ring_nap(&c->ring, bell, nap_ms);
+            if (c->values)
+                pause_between_looks(c, bell);
+            else
+                tp_ring_nap(&c->ring, bell, nap_ms * GM_NS_PER_MS);
             nap_ms = GM_MIN(nap_ms * 2, NAP_MAX_MS);
             continue;
         }

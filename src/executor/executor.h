@@ -22,8 +22,9 @@
 
 /* A stream as its client's thread sees it. */
 struct exe_stream {
-    uint64_t last; /* sequence number of the last record taken */
-    uint64_t gate; /* highest gate handed to the device and not seen open; 0: none */
+    uint64_t last;  /* sequence number of the last record taken */
+    uint64_t gate;  /* highest gate handed to the device and not seen open; 0: none */
+    uint64_t value; /* the same of those that open when a word has a value */
     struct dev_queue *queue;
     uint32_t device; /* of the number, for good; DEV_DEVICES: it had no queue yet */
     bool retired;    /* its last record was `retire`: the queue goes when the device is done with it */
@@ -69,7 +70,9 @@ struct exe_client {
     /* The client's thread only. */
     struct tp_ring ring;
     struct exe_stream *chunks[TP_STREAMS / EXE_STREAMS_PER_CHUNK];
-    uint32_t gates;   /* streams with gate != 0 */
+    uint32_t gates;   /* streams with gate != 0 .. */
+    uint32_t values;  /* .. and with value != 0 */
+    uint64_t look_ns; /* how long it last paused between two looks at their words */
     uint32_t retired; /* streams with `retired` set */
     bool any_taken;
     uint32_t spin_misses;
@@ -182,7 +185,7 @@ struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why);
 /* Nothing would be waited for. Any record, also one that breaks a rule. */
 bool exe_record_is_prompt(struct exe_client *c, const struct wire_record *r);
-/* Tells the device about gates that the client opened. */
+/* Has the device look at gates that the client may have opened, and at words that streams wait for. */
 void exe_record_open_gates(struct exe_client *c);
 /* Gives up queues of retired streams; only while the device holds no work of the client. */
 void exe_record_reap(struct exe_client *c);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/result.h"
+#include "device/value.h"
 #include "transport/names.h"
 
 struct take {
@@ -210,13 +211,34 @@ static int take_stamp(void *arg, const struct wire_rec_stamp *r)
     return t->client->engine->ops->stamp(t->stream->queue, t->seq, r->event);
 }
 
-static int take_gate(void *arg, const struct wire_rec_gate *r)
+static void note_gate(struct take *t)
+{
+    t->client->gates += t->stream->gate == 0;
+    t->stream->gate = t->seq;
+}
+
+static int take_gate(void *arg, const struct wire_rec_gate *r GM_UNUSED)
 {
     struct take *t = arg;
     int result = t->client->engine->ops->gate(t->stream->queue, t->seq);
+    if (result == 0)
+        note_gate(t);
+    return result;
+}
+
+static int take_wait_value(void *arg, const struct wire_rec_wait_value *r)
+{
+    struct take *t = arg;
+    if (!dev_value_is_sound(r)) {
+        t->why = "wait for a value of no kind that there is";
+        return GM_CUDA_INVALID_VALUE;
+    }
+    int result = t->client->engine->ops->wait_value(t->stream->queue, t->seq, r);
     if (result == 0) {
-        t->client->gates += t->stream->gate == 0;
-        t->stream->gate = r->head.seq;
+        note_gate(t);
+        t->client->values += t->stream->value == 0;
+        t->client->look_ns = 0;
+        t->stream->value = t->seq;
     }
     return result;
 }
@@ -372,6 +394,7 @@ static const struct wire_record_ops record_ops = {
     .wait = take_wait,
     .stamp = take_stamp,
     .gate = take_gate,
+    .wait_value = take_wait_value,
     .mark = take_mark,
     .retire = take_retire,
     .call = take_call,
@@ -458,6 +481,11 @@ void exe_record_open_gates(struct exe_client *c)
             continue;
         uint64_t open = atomic_load_explicit(&c->session.streams[i].gate, memory_order_acquire);
         c->engine->ops->gate_moved(s->queue);
+        if (s->value && open >= s->value) {
+            s->value = 0;
+            c->values--;
+            c->look_ns = 0; /* who waits for one soon waits for the next one, perhaps */
+        }
         if (open >= s->gate) {
             s->gate = 0;
             c->gates--;
@@ -481,7 +509,8 @@ void exe_record_reap(struct exe_client *c)
         s->queue = NULL;
         s->retired = false;
         c->gates -= s->gate != 0;
-        s->gate = 0;
+        c->values -= s->value != 0;
+        s->gate = s->value = 0;
         c->retired--;
     }
 }

@@ -168,13 +168,13 @@ uint32_t tp_ring_bell(const struct tp_ring *r)
 
 /* Announces the sleep, looks once more, sleeps. The futex itself compares the bell, so that only records need the
  * second look. */
-static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint32_t slice_ms, bool for_records)
+static void sleep_on_bell(struct tp_ring *r, uint32_t bell, uint64_t slice_ns, bool for_records)
 {
     struct tp_ring_shared *s = r->shared;
     atomic_store_explicit(&s->consumer_sleeps, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     if (!for_records || !tp_ring_pending(r))
-        tp_futex_wait(&s->bell, bell, slice_ms);
+        tp_futex_wait_ns(&s->bell, bell, slice_ns);
     atomic_store_explicit(&s->consumer_sleeps, 0, memory_order_relaxed);
 }
 
@@ -198,7 +198,7 @@ bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns)
 
 void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
 {
-    sleep_on_bell(r, bell, slice_ms, true);
+    sleep_on_bell(r, bell, slice_ms * GM_NS_PER_MS, true);
 }
 
 void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
@@ -217,7 +217,7 @@ bool tp_ring_look_no_more(struct tp_ring *r, uint32_t bell)
     return false;
 }
 
-void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint32_t slice_ms)
+void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns)
 {
-    sleep_on_bell(r, bell, slice_ms, false);
+    sleep_on_bell(r, bell, slice_ns, false);
 }

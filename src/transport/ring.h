@@ -62,7 +62,7 @@ bool tp_ring_spin(struct tp_ring *r, uint32_t bell, uint32_t spin_ns);
 /* Consumer: sleeps until then. Returns after at most one slice. */
 void tp_ring_wait(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 /* Consumer: the same without looking at records: for one that cannot take more just now. */
-void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
+void tp_ring_nap(struct tp_ring *r, uint32_t bell, uint64_t slice_ns);
 /* Consumer: sleeps without saying so: somebody else on its side looks at the ring meanwhile and wakes it. The only one here that
  * may be called beside another thread's consumer calls. Returns after at most one slice. */
 void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);

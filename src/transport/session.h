@@ -92,7 +92,8 @@ struct tp_stream_slot {
     struct tp_word completed GM_ALIGNED(GM_CACHELINE);
     _Atomic uint64_t accepted; /* executor writes */
     _Atomic uint64_t arrived;  /* seq of the gate that the stream stands at or last passed; device writes */
-    /* client writes */
+    _Atomic uint64_t looked;   /* what a word that the stream waits for was, last; device writes and reads */
+    /* client writes, at its gates; the device, where the stream has waited for a value */
     _Atomic uint64_t gate GM_ALIGNED(GM_CACHELINE); /* gates up to this seq are open; kick the ring after storing */
     _Atomic int32_t priority;                       /* read when the first record of the stream arrives .. */
     _Atomic uint32_t device;                        /* .. as is this, which holds for all streams of the number */

@@ -22,10 +22,16 @@ static _Atomic uint32_t *low_half(struct tp_word *w)
     return (_Atomic uint32_t *)(uintptr_t)&w->value; /* little-endian, asserted in wire/codec.c */
 }
 
+void tp_futex_wait_ns(_Atomic uint32_t *flag, uint32_t expected, uint64_t ns)
+{
+    const uint64_t second = 1000 * GM_NS_PER_MS;
+    struct timespec ts = { .tv_sec = (time_t)(ns / second), .tv_nsec = (long)(ns % second) };
+    syscall(SYS_futex, flag, FUTEX_WAIT, expected, &ts, NULL, 0);
+}
+
 void tp_futex_wait(_Atomic uint32_t *flag, uint32_t expected, uint32_t ms)
 {
-    struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * (long)GM_NS_PER_MS };
-    syscall(SYS_futex, flag, FUTEX_WAIT, expected, &ts, NULL, 0);
+    tp_futex_wait_ns(flag, expected, ms * GM_NS_PER_MS);
 }
 
 void tp_futex_wake(_Atomic uint32_t *flag)

@@ -44,6 +44,7 @@ int tp_word_wait(struct tp_word *w, uint64_t value, const struct tp_wait_policy 
 
 /* Sleep while `*flag == expected`, at most `ms`; spurious returns are normal. Wakes come from tp_futex_wake(). */
 void tp_futex_wait(_Atomic uint32_t *flag, uint32_t expected, uint32_t ms);
+void tp_futex_wait_ns(_Atomic uint32_t *flag, uint32_t expected, uint64_t ns);
 void tp_futex_wake(_Atomic uint32_t *flag);
 
 #endif

@@ -91,6 +91,200 @@ static void waits(void)
     end();
 }
 
+/* Words that only the device can touch: another stream stores them, or a copy. */
+static void waits_for_device_memory(void)
+{
+    CUdeviceptr p;
+    uint32_t seen[2] = { 0 };
+    const uint32_t zero = 0, five = 5;
+    begin();
+    OK(cuMemAlloc(&p, 64));
+    OK(cuMemsetD8(p, 0, 64));
+    OK(cuCtxSynchronize());
+    OK(cuStreamWaitValue32(a, p, 5, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cuStreamWriteValue32(a, p + 4, 1, 0));
+    OK(cuMemcpyHtoDAsync(p + 32, &zero, 4, b)); /* others are not held up */
+    OK(cuStreamSynchronize(b));
+    IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    OK(cuMemcpyHtoDAsync(p, &five, 4, b));
+    OK(cuStreamSynchronize(b));
+    OK(cuStreamSynchronize(a));
+    OK(cuMemcpyDtoH(seen, p, sizeof(seen)));
+    EQ(seen[0], 5);
+    EQ(seen[1], 1);
+
+    /* What the stream itself did before counts. */
+    OK(cuStreamWriteValue64(a, p + 8, 7, 0));
+    OK(cuStreamWriteValue64(a, p + 8, 1, 0));
+    OK(cuStreamWaitValue64(a, p + 8, 1ull << 40, CU_STREAM_WAIT_VALUE_AND));
+    OK(cuStreamWaitValue32(a, p + 16, ~1u, CU_STREAM_WAIT_VALUE_NOR)); /* is so already */
+    IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    OK(cuStreamWriteValue64(b, p + 8, 3ull << 40, 0));
+    OK(cuStreamSynchronize(a));
+    OK(cuStreamSynchronize(b));
+    OK(cuMemFree(p));
+    end();
+}
+
+enum { PING_PONG = 200 };
+
+/* Two streams that wait for each other, both queued from the start. */
+static void ping_pong(void)
+{
+    CUdeviceptr p;
+    uint32_t last[2];
+    begin();
+    OK(cuMemAlloc(&p, 64));
+    OK(cuMemsetD8(p, 0, 64));
+    OK(cuCtxSynchronize());
+    for (uint32_t i = 1; i <= PING_PONG; i++) {
+        OK(cuStreamWaitValue32(a, p, i, CU_STREAM_WAIT_VALUE_GEQ));
+        OK(cuStreamWriteValue32(a, p + 4, i, 0));
+        OK(cuStreamWriteValue32(b, p, i, 0));
+        OK(cuStreamWaitValue32(b, p + 4, i, CU_STREAM_WAIT_VALUE_GEQ));
+    }
+    OK(cuStreamSynchronize(a));
+    OK(cuStreamSynchronize(b));
+    OK(cuMemcpyDtoH(last, p, sizeof(last)));
+    EQ(last[0], PING_PONG);
+    EQ(last[1], PING_PONG);
+    OK(cuMemFree(p));
+    end();
+}
+
+/* More than a ring holds behind a wait, and what ends it comes from another thread's stream: here the host. */
+static void much_behind_a_wait(void)
+{
+    CUdeviceptr p;
+    uint32_t last = 0;
+    begin();
+    OK(cuMemAlloc(&p, 64));
+    OK(cuStreamWaitValue32(a, there, 1, CU_STREAM_WAIT_VALUE_EQ));
+    for (uint32_t i = 1; i <= 500; i++)
+        OK(cuStreamWriteValue32(a, p, i, 0));
+    IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+    atomic_store(&word[0], 1);
+    OK(cuStreamSynchronize(a));
+    OK(cuMemcpyDtoH(&last, p, sizeof(last)));
+    EQ(last, 500);
+    OK(cuMemFree(p));
+    end();
+}
+
+static CUstreamBatchMemOpParams wait_for(CUdeviceptr at, uint32_t value)
+{
+    CUstreamBatchMemOpParams p;
+    memset(&p, 0, sizeof(p));
+    p.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    p.waitValue.address = at;
+    p.waitValue.value = value;
+    p.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    return p;
+}
+
+static CUstreamBatchMemOpParams store_to(CUdeviceptr at, uint32_t value)
+{
+    CUstreamBatchMemOpParams p;
+    memset(&p, 0, sizeof(p));
+    p.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    p.writeValue.address = at;
+    p.writeValue.value = value;
+    return p;
+}
+
+/* Launched twice: it waits until the word is `value`, then the second one is `stored`. */
+static void run_twice(CUgraphExec e, CUdeviceptr p, uint32_t value, uint32_t stored)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t seen = 0;
+        OK(cuMemsetD8(p, 0, 64));
+        OK(cuCtxSynchronize());
+        OK(cuGraphLaunch(e, a));
+        IS(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+        OK(cuStreamWriteValue32(b, p, value, 0));
+        OK(cuStreamSynchronize(a));
+        OK(cuMemcpyDtoH(&seen, p + 4, sizeof(seen)));
+        EQ(seen, stored);
+    }
+}
+
+static void captured(void)
+{
+    CUdeviceptr p;
+    CUgraph g;
+    CUgraphNode nodes[4];
+    CUgraphExec e;
+    CUgraphNodeType type;
+    size_t count = COUNT(nodes);
+    begin();
+    OK(cuMemAlloc(&p, 64));
+    OK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuStreamWaitValue32(a, p, 3, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cuStreamWriteValue32(a, p + 4, 9, 0));
+    OK(cuStreamEndCapture(a, &g));
+    OK(cuGraphGetNodes(g, nodes, &count));
+    EQ(count, 2);
+    for (size_t i = 0; i < count; i++) {
+        OK(cuGraphNodeGetType(nodes[i], &type));
+        EQ(type, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+    }
+    OK(cuGraphInstantiate(&e, g, 0));
+    run_twice(e, p, 3, 9);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuMemFree(p));
+    end();
+}
+
+static void graph_nodes(void)
+{
+    CUdeviceptr p;
+    CUgraph g, copy;
+    CUgraphNode n, same;
+    CUgraphExec e;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params, got;
+    CUcontext ctx;
+    begin();
+    OK(cuCtxGetCurrent(&ctx));
+    OK(cuMemAlloc(&p, 64));
+    CUstreamBatchMemOpParams ops[2] = { wait_for(p, 3), store_to(p + 4, 9) };
+    memset(&params, 0, sizeof(params));
+    params.ctx = ctx;
+    params.count = 2;
+    params.paramArray = ops;
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddBatchMemOpNode(&n, g, NULL, 0, &params));
+    memset(&got, 0, sizeof(got));
+    OK(cuGraphBatchMemOpNodeGetParams(n, &got));
+    EQ(got.count, 2);
+    TRUE(got.paramArray && got.paramArray != ops);
+    EQ(got.paramArray[1].writeValue.value, 9);
+    OK(cuGraphInstantiate(&e, g, 0));
+    run_twice(e, p, 3, 9);
+
+    ops[1] = store_to(p + 4, 11); /* the node has a copy; only this one hears of it */
+    OK(cuGraphExecBatchMemOpNodeSetParams(e, n, &params));
+    run_twice(e, p, 3, 11);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphInstantiate(&e, g, 0));
+    run_twice(e, p, 3, 9);
+    OK(cuGraphExecDestroy(e));
+
+    ops[0] = wait_for(p, 4);
+    OK(cuGraphBatchMemOpNodeSetParams(n, &params));
+    OK(cuGraphClone(&copy, g));
+    OK(cuGraphNodeFindInClone(&same, n, copy));
+    OK(cuGraphDestroy(g));
+    OK(cuGraphInstantiate(&e, copy, 0));
+    run_twice(e, p, 4, 11);
+    params.count = 257;
+    IS(cuGraphBatchMemOpNodeSetParams(same, &params), CUDA_ERROR_INVALID_VALUE);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(copy));
+    OK(cuMemFree(p));
+    end();
+}
+
 /* Host functions and waits in one stream and in others keep their order. */
 static void among_host_functions(void)
 {
@@ -153,7 +347,8 @@ static void wrong(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(stores), TEST(waits), TEST(among_host_functions), TEST(batch), TEST(wrong),
+        TEST(stores),   TEST(waits),       TEST(waits_for_device_memory), TEST(ping_pong), TEST(much_behind_a_wait),
+        TEST(captured), TEST(graph_nodes), TEST(among_host_functions),    TEST(batch),     TEST(wrong),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -280,6 +280,44 @@ static void broken_runs(void)
     check_neighbour();
 }
 
+static void values_of_no_kind(void)
+{
+    struct wire_rec_wait_value good = { .address = 0x1000, .value = 1, .width = 4 }, r;
+    r = good, r.width = 2;
+    expect_failure("a width that words do not have", 1, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
+    r = good, r.width = 8, r.address = 0x1004;
+    expect_failure("a word across two", 1, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
+    r = good, r.compare = 4;
+    expect_failure("a comparison that there is not", 1, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
+    r = good;
+    expect_failure("a word outside the window", 700, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
+    r.address = UINT64_MAX - 7;
+    expect_failure("a word at the end of all", 700, WIRE_OP_WAIT_VALUE, &r, sizeof(r), 0, 0);
+    check_neighbour();
+}
+
+/* Streams that wait for what never comes: the client's other streams go on, and it ends as any other. */
+static void waits_for_ever(void)
+{
+    static struct raw_client c;
+    for (unsigned round = 0; round < 3; round++) {
+        open_client(&c);
+        uint64_t address = raw_alloc(&c, 32u << 20, WIRE_MEMORY_KIND_DEVICE, NULL);
+        struct wire_rec_wait_value wait = { .address = address, .value = 1, .width = 8, .compare = 1 };
+        for (uint32_t stream = 0; stream < 40; stream++)
+            raw_post(&c, stream, WIRE_OP_WAIT_VALUE, &wait, sizeof(wait), NULL, 0);
+        uint64_t seq = raw_fill(&c, 50, address + 64, 7, 16);
+        RAW_CHECK(raw_wait(&c, 50, seq) == 0);
+        check_neighbour();
+        if (round == 1) { /* the word goes */
+            RAW_CHECK(raw_free(&c, address) == 0);
+            RAW_CHECK(raw_wait(&c, 0, UINT64_MAX - 1) == 700);
+        }
+        raw_client_close(&c);
+    }
+    check_neighbour();
+}
+
 /* Calls that are well formed and ask for nonsense get an answer, and the client goes on. */
 static void nonsense_calls(void)
 {
@@ -467,6 +505,8 @@ int main(void)
     random_records();
     records_out_of_order();
     broken_runs();
+    values_of_no_kind();
+    waits_for_ever();
     nonsense_calls();
     fiddled_flags();
     bad_images();

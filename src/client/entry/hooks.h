@@ -45,6 +45,7 @@ struct rt_hooks {
     int (*capture_alloc)(struct rt_stream *st, uint64_t size, CUdeviceptr *out);
     int (*capture_free)(struct rt_stream *st, CUdeviceptr address);
     int (*capture_host)(struct rt_stream *st, CUhostFn fn, void *arg);
+    int (*capture_memops)(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
     /* `external`: as a node. */
     int (*capture_record)(struct rt_stream *st, CUevent event, bool external);
     /* Either the stream captures or the event was captured. */

@@ -199,6 +199,15 @@ static int add_event(struct rt_exec_body *b, enum rt_step_kind kind, CUevent eve
     return CUDA_SUCCESS;
 }
 
+static int add_memops(struct rt_exec_body *b, const struct rt_memops *memops)
+{
+    struct rt_step *s = add_step(b, RT_STEP_MEMOPS);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->memops = memops;
+    return CUDA_SUCCESS;
+}
+
 static int add_node(struct rt_exec_body *b, struct rt_node *n)
 {
     n->size = 0;
@@ -219,6 +228,8 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
         return add_event(b, RT_STEP_RECORD_EVENT, n->params.event);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return add_event(b, RT_STEP_WAIT_EVENT, n->params.event);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return add_memops(b, &n->params.memops);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         b->memory = true;

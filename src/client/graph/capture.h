@@ -17,6 +17,7 @@ int rt_capture_fill(struct rt_stream *st, const struct rt_fill *fill);
 int rt_capture_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out);
 int rt_capture_free(struct rt_stream *st, CUdeviceptr address);
 int rt_capture_host(struct rt_stream *st, CUhostFn fn, void *arg);
+int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops, unsigned count, unsigned flags);
 int rt_capture_record(struct rt_stream *st, CUevent event, bool external);
 int rt_capture_wait(struct rt_stream *st, CUevent event, bool external);
 void rt_capture_stream_ends(struct rt_stream *st);

@@ -187,6 +187,14 @@ static int take_branches(const struct rt_exec_body *b, struct rt_stream *st, str
     return r;
 }
 
+static int put_memops(const struct rt_memops *m, struct rt_stream *st)
+{
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < m->count && r == CUDA_SUCCESS; i++)
+        r = rt_memop_put(st, &m->ops[i]);
+    return r;
+}
+
 static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struct branches *branches)
 {
     struct rt_stream *st = branches->at[s->branch];
@@ -204,6 +212,8 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struc
         return rt_event_put(s->event, st);
     case RT_STEP_WAIT_EVENT:
         return wait_event(s->event, st);
+    case RT_STEP_MEMOPS:
+        return put_memops(s->memops, st);
     default:
         return rt_queue_put_run(st, b->block + s->at, s->size);
     }

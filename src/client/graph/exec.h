@@ -28,6 +28,7 @@ enum rt_step_kind {
     RT_STEP_CALL,
     RT_STEP_RECORD_EVENT,
     RT_STEP_WAIT_EVENT,
+    RT_STEP_MEMOPS,
 };
 
 struct rt_step {
@@ -43,6 +44,7 @@ struct rt_step {
             void *arg;
         };
         CUevent event;
+        const struct rt_memops *memops; /* the node's */
     };
 };
 

@@ -203,6 +203,14 @@ CUresult rt_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNo
     return set(hGraphExec, hNode, &p, r ? r : rt_params_host(&p, nodeParams));
 }
 
+CUresult rt_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                               const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(nodeParams);
+    return set(hGraphExec, hNode, &p, r ? r : rt_params_memops(&p, nodeParams));
+}
+
 static int set_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, CUevent event)
 {
     struct rt_params p;

@@ -343,6 +343,34 @@ CUresult rt_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
     return set_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
+/* --- operations on words ------------------------------------------------------------------------------------------ */
+
+static void get_memops(const struct rt_params *p, void *out)
+{
+    memcpy(out, &p->memops.described, sizeof(p->memops.described));
+}
+
+CUresult rt_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(phGraphNode ? nodeParams : NULL);
+    r = r ? r : rt_params_memops(&p, nodeParams);
+    return add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
+}
+
+CUresult rt_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
+{
+    return with_params(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out, get_memops);
+}
+
+CUresult rt_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
+{
+    struct rt_params p;
+    int r = enter(nodeParams);
+    return set(hNode, &p, r ? r : rt_params_memops(&p, nodeParams));
+}
+
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
 static int add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,

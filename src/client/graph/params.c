@@ -272,6 +272,42 @@ int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
     return rt_event_shared(event) ? (int)rt_not_supported("a graph with an interprocess event", &said) : CUDA_SUCCESS;
 }
 
+static void memops_finish(struct rt_memops *m)
+{
+    free(m->described.paramArray);
+    free(m->ops);
+}
+
+/* `m` is a copy of `from`, member by member, whose arrays may be the program's. */
+static int memops_clone(struct rt_memops *m, const struct rt_memops *from)
+{
+    const unsigned count = from->described.count;
+    m->described.paramArray = calloc(count + 1, sizeof(*m->described.paramArray));
+    m->ops = calloc(count + 1, sizeof(*m->ops));
+    if (!m->described.paramArray || !m->ops) {
+        memops_finish(m);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (count)
+        memcpy(m->described.paramArray, from->described.paramArray, count * sizeof(*m->described.paramArray));
+    if (from->count)
+        memcpy(m->ops, from->ops, from->count * sizeof(*m->ops));
+    return CUDA_SUCCESS;
+}
+
+int rt_params_memops(struct rt_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *from)
+{
+    struct rt_memop ops[RT_MEMOPS_MAX];
+    struct rt_memops all = { .described = *from, .ops = ops };
+    if (from->ctx && !rt_context_find(from->ctx, true))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    int r = rt_memops_read(from->paramArray, from->count, from->flags, ops, &all.count);
+    if (r)
+        return r;
+    *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memops = all };
+    return memops_clone(&p->memops, &all);
+}
+
 int rt_params_alloc(struct rt_params *p, const CUDA_MEM_ALLOC_NODE_PARAMS *from, const struct rt_graph *g,
                     const CUgraphNode *dependencies, size_t count)
 {
@@ -359,9 +395,14 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
         return rt_params_free(p, from->free.dptr);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return rt_not_supported("a graph node for a condition, semaphores or batched memory operations", &said);
+        return rt_not_supported("a graph node for a condition or semaphores", &said);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+        CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
+        _Static_assert(sizeof(ops) == sizeof(from->memOp), "the same by another name");
+        memcpy(&ops, &from->memOp, sizeof(ops));
+        return rt_params_memops(p, &ops);
+    }
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -375,6 +416,8 @@ int rt_params_clone(struct rt_params *p, const struct rt_params *from)
         return kernel_clone(&p->kernel, &from->kernel);
     case CU_GRAPH_NODE_TYPE_GRAPH:
         return rt_graph_clone(from->child, &p->child);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return memops_clone(&p->memops, &from->memops);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         rt_graph_memory_ref(p->memory.memory);
@@ -390,6 +433,8 @@ void rt_params_finish(struct rt_params *p)
         kernel_finish(&p->kernel);
     else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
         rt_graph_destroy(p->child);
+    else if (p->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+        memops_finish(&p->memops);
     else if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
         rt_graph_memory_unref(p->memory.memory);
 }

@@ -7,6 +7,7 @@
 
 #include "client/memory/copy.h"
 #include "client/module/launch.h"
+#include "client/stream/memop.h"
 
 struct rt_graph;
 
@@ -19,6 +20,12 @@ struct rt_kernel {
     uint32_t values_count;
     CUlaunchAttribute *attributes; /* owned; those that matter stand in the record, too */
     uint32_t attributes_count;
+};
+
+struct rt_memops {
+    CUDA_BATCH_MEM_OP_NODE_PARAMS described; /* its array is owned */
+    struct rt_memop *ops;                    /* owned */
+    unsigned count;
 };
 
 /* The device that it runs on; -1: its context is gone. */
@@ -45,6 +52,7 @@ struct rt_params {
         CUDA_HOST_NODE_PARAMS host;
         struct rt_graph *child; /* owned */
         CUevent event;
+        struct rt_memops memops;
         struct {
             CUDA_MEM_ALLOC_NODE_PARAMS described; /* a free node's: dptr only */
             struct rt_graph_memory *memory;       /* a reference */
@@ -60,6 +68,7 @@ int rt_params_launch(struct rt_params *p, const void *function, const struct rt_
 int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx);
 int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUcontext ctx);
 int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from);
+int rt_params_memops(struct rt_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *from);
 /* CU_GRAPH_NODE_TYPE_EVENT_RECORD or _WAIT_EVENT. */
 int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event);
 /* Graph lock. CU_GRAPH_NODE_TYPE_MEM_ALLOC: allocates, or takes what was freed before a node of `g` with these dependencies;

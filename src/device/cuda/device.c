@@ -385,6 +385,7 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .stamp = cuda_stamp,
     .gate = cuda_gate,
     .gate_moved = cuda_gate_moved,
+    .wait_value = cuda_wait_value,
     .mark = cuda_mark,
     .run_begin = cuda_run_begin,
     .run_end = cuda_run_end,

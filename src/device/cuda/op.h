@@ -15,6 +15,7 @@ enum cuda_op_kind {
     CUDA_OP_WAIT,
     CUDA_OP_STAMP,
     CUDA_OP_GATE,
+    CUDA_OP_VALUE, /* a gate that opens when a word has a value */
     CUDA_OP_MARK,
 };
 
@@ -51,6 +52,7 @@ struct cuda_op {
             struct dev_queue *other;
             uint64_t seq;
         } wait;
+        struct wire_rec_wait_value value;
         uint32_t event;
     } u;
 };

@@ -131,7 +131,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     cuda_chain_hand_over(q);
     if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
         cuda_output_begin(q, op->seq);
-    if (op->kind != CUDA_OP_GATE) {
+    if (op->kind != CUDA_OP_GATE && op->kind != CUDA_OP_VALUE) {
         cuda_count(q, 1);
         cuda_op_submit(q, op);
         cuda_queue_submitted(q, op->seq);
@@ -141,6 +141,10 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     }
     cuda_queue_mark(q); /* what is before the gate must be seen to be done while the stream stands at it */
     q->gate = op->seq;
+    if (op->kind == CUDA_OP_VALUE) {
+        cuda_value_begin(q, &op->u.value);
+        return;
+    }
     cuda_count(q, 1);
     cuda_op_submit(q, op);
 }
@@ -256,15 +260,26 @@ static void advance_all(struct dev_client *c)
     }
 }
 
+static bool is_opened(const struct dev_queue *q)
+{
+    return atomic_load_explicit(&q->slot->gate, memory_order_acquire) >= q->gate;
+}
+
 void cuda_gate_moved(struct dev_queue *q)
 {
-    if (!q->gate || atomic_load_explicit(&q->slot->gate, memory_order_acquire) < q->gate)
+    bool looks = q->gate && q->value.width;
+    if (!q->gate || (!looks && !is_opened(q)))
         return;
     cuda_hands_on(q->client);
     cuda_enter(q->gpu);
-    cuda_queue_submitted(q, q->gate);
-    q->gate = 0;
-    advance_all(q->client);
+    if (looks)
+        cuda_value_look(q);
+    if (is_opened(q)) {
+        cuda_queue_submitted(q, q->gate);
+        q->gate = 0;
+        q->value.width = 0;
+        advance_all(q->client);
+    }
     cuda_hands_off(q->client);
 }
 
@@ -486,6 +501,12 @@ int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event)
 int cuda_gate(struct dev_queue *q, uint64_t seq)
 {
     struct cuda_op op = { .kind = CUDA_OP_GATE, .seq = seq };
+    return take(q, &op, NULL, 0);
+}
+
+int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r)
+{
+    struct cuda_op op = { .kind = CUDA_OP_VALUE, .seq = seq, .u.value = *r };
     return take(q, &op, NULL, 0);
 }
 

@@ -321,8 +321,10 @@ struct dev_queue {
     struct gm_list owing;        /* client->owing, or alone */
     struct cuda_chain *chain;    /* made when first needed */
     uint64_t accepted;
-    uint64_t gate; /* the stream stands there; 0: at none */
-    uint64_t last; /* with the driver */
+    uint64_t gate;                    /* the stream stands there; 0: at none */
+    struct wire_rec_wait_value value; /* .. until the word is as this says (value.c); width 0: until it is opened */
+    bool looking;                     /* the word is on its way to slot->looked */
+    uint64_t last;                    /* with the driver */
     uint64_t marked;
     uint64_t seen;         /* dev->lock: completed, as the watch saw it last .. */
     uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet .. */
@@ -540,6 +542,13 @@ int cuda_wait(struct dev_queue *q, uint64_t seq, struct dev_queue *other, uint64
 int cuda_stamp(struct dev_queue *q, uint64_t seq, uint32_t event);
 int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
+int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
+
+/* --- value.c: words that streams wait for; the client's thread, its hands on */
+/* The stream stands at its gate until the word has its value; it is looked at when all that came before is done. */
+void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
+/* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
+void cuda_value_look(struct dev_queue *q);
 int cuda_mark(struct dev_queue *q, uint64_t seq);
 bool cuda_is_prompt(struct dev_queue *q, const struct wire_record *r, const struct dev_module *m);
 /* What is in rows, and marks: before the client's thread waits for anything. Its program hears of what is done, and others see what runs. */

@@ -276,6 +276,17 @@ static CUresult go(struct dev_queue *q, struct cuda_gpu *does, CUstream *into)
     return r == CUDA_SUCCESS ? cuda_go(q, does, into) : r;
 }
 
+/* A copy to the device goes to device memory only: a word of the host's is stored. */
+static CUresult write_into(const struct dev_client *c, const struct cuda_op *op, bool to_host, CUstream into)
+{
+    const struct cuda_driver *api = &c->dev->api;
+    uint64_t word;
+    if (!to_host || op->u.write.size != sizeof(word) || op->u.write.dst % sizeof(word))
+        return api->cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, into);
+    memcpy(&word, op->bytes, sizeof(word));
+    return api->cuStreamWriteValue64_v2(into, op->u.write.dst, word, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
 /* From pageable memory: the driver has taken the bytes when it returns. */
 static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
 {
@@ -288,7 +299,7 @@ static void write_bytes(struct dev_queue *q, const struct cuda_op *op)
     else if (op->u.write.size) {
         CUresult r = go(q, does, &into);
         if (r == CUDA_SUCCESS)
-            r = c->dev->api.cuMemcpyHtoDAsync_v2(op->u.write.dst, op->bytes, op->u.write.size, into);
+            r = write_into(c, op, !m.gpu, into);
         (void)cuda_outcome(q, cuda_leave(q, does, r), "the device refused a write");
     }
 }
@@ -419,6 +430,7 @@ void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
     case CUDA_OP_GATE:
         gate(q, op->seq);
         break;
+    case CUDA_OP_VALUE: /* value.c */
     case CUDA_OP_MARK:
         break;
     }

@@ -213,6 +213,7 @@ const struct dev_ops dev_null_ops = {
     .stamp = dev_queue_stamp,
     .gate = dev_queue_gate,
     .gate_moved = dev_queue_gate_moved,
+    .wait_value = dev_queue_wait_value,
     .mark = dev_queue_mark,
     .backlog = null_backlog,
 };

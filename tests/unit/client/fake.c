@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "transport/memfd.h"
 
@@ -206,7 +207,7 @@ static void stand_at_gate(struct fake *f, const struct wire_record *r)
         uint32_t bell = tp_ring_bell(&f->ring);
         if (atomic_load_explicit(&slot->gate, memory_order_acquire) >= r->seq)
             return;
-        tp_ring_nap(&f->ring, bell, 100);
+        tp_ring_nap(&f->ring, bell, 100 * GM_NS_PER_MS);
     }
 }
 
