@@ -8,6 +8,7 @@
 
 #include "control/command.h"
 #include "control/link.h"
+#include "control/users.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -70,6 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     strcpy(d.devices[0].uuid, "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f");
     strcpy(d.devices[0].pci, "0000:06:00.0");
     gm_list_init(&d.conns);
+    gm_list_init(&d.users);
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);
@@ -82,15 +84,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               .limits = d.limits };
     gm_list_init(&s.pending);
     gm_list_init(&s.clients);
-    gm_list_init(&s.terminations);
+    gm_list_init(&s.asked);
     gm_list_append(&d.servers, &s.link);
     add_client(&s, &clients[0], 669, "/tmp/bench");
     add_client(&s, &clients[1], 0x40000000u, "%s%n , \"x\"");
 
     run_lines(&d, data, size);
 
-    while (!gm_list_empty(&s.terminations))
-        ctl_server_terminated(&s, gm_list_entry(s.terminations.next, struct ctl_request, link), 0);
+    ctl_link_give_up(&s);
+    ctl_users_free(&d);
     assert(d.limits.share_pct > 0 && d.limits.share_pct <= 100);
     assert(s.limits.share_pct > 0 && s.limits.share_pct <= 100);
     assert(d.limits.memory_count <= CTL_MEMORY_LIMITS_MAX && s.limits.memory_count <= CTL_MEMORY_LIMITS_MAX);

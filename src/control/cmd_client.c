@@ -62,12 +62,6 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
 
 /* ---- ps ---- */
 
-/* What a program was started with is its user's business, and the daemon's. */
-static bool may_see(const struct ctl_request *r, const struct ctl_client *c)
-{
-    return !r->conn || r->conn->trusted || r->conn->peer.uid == c->uid;
-}
-
 static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
                          const struct ctl_context *context)
 {
@@ -85,7 +79,7 @@ static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, cons
     else
         snprintf(namespace, sizeof(namespace), "-");
     ctl_reply(r, "%-9s %-9s %-14s %-25s %-14s %-15s\n", pid, id, server, device, namespace,
-              may_see(r, c) ? c->command : "-");
+              ctl_request_may(r, c->uid) ? c->command : "-"); /* what was started is its user's business */
 }
 
 static void reply_ps_server(struct ctl_request *r, struct ctl_server *s)
@@ -128,6 +122,8 @@ void ctl_cmd_terminate_client(struct ctl_request *r)
         ctl_reply(r, "Server %s not found\nServer %s not found!\n1\n", server_word, server_word);
     else if (!gm_parse_u64(client_word, UINT32_MAX, &client) || !ctl_server_client(s, (uint32_t)client))
         ctl_reply(r, "Client %s not found!\n1\n", client_word);
+    else if (!ctl_request_may(r, ctl_server_client(s, (uint32_t)client)->uid))
+        ctl_reply_not_allowed(r);
     else
         ctl_server_terminate(s, (uint32_t)client, r);
 }

@@ -19,11 +19,21 @@ const struct ctl_command ctl_commands[] = {
     { "shutdown_server", "SERVER [-f]", "Ends a server once its clients have left; with -f at once", CTL_CHANGES,
       ctl_cmd_shutdown_server },
     { "get_client_list", "SERVER", "Prints the process id of each client of a server", 0, ctl_cmd_get_client_list },
+    { "clients", "SERVER",
+      "Prints each client: pid, uid, device, state, share, priority, bytes used, limit, command, with tabs", 0,
+      ctl_cmd_clients },
+    { "pending", "", "Prints each program that waits for a server: pid, uid, seconds, why, command, with tabs", 0,
+      ctl_cmd_pending },
+    { "limit_client", "SERVER CLIENT LIMIT=VALUE...",
+      "Sets share=, memory= or priority= of a client in place of what its environment says; prints 0 or why not",
+      CTL_OWN, ctl_cmd_limit_client },
+    { "limit_user", "USER LIMIT=VALUE...", "Sets what each client of a user may have; prints 0 or why not",
+      CTL_CHANGES, ctl_cmd_limit_user },
     { "get_device_client_list", "[SERVER]", "Prints devices and who uses them, as process id and context", 0,
       ctl_cmd_get_device_client_list },
     { "ps", "[-p SERVER]", "Prints a table of clients", 0, ctl_cmd_ps },
-    { "terminate_client", "SERVER CLIENT", "Takes the device away from a client; prints 0 or a CUDA error",
-      CTL_CHANGES, ctl_cmd_terminate_client },
+    { "terminate_client", "SERVER CLIENT", "Takes the device away from a client; prints 0 or a CUDA error", CTL_OWN,
+      ctl_cmd_terminate_client },
     { "device_query", "[SERVER] [--csv]", "Prints the devices that servers offer", 0, ctl_cmd_device_query },
     { "quit", "[-t SECONDS]", "Ends servers and daemon once all clients have left; with -t by force after that time",
       CTL_CHANGES, ctl_cmd_quit },
@@ -64,6 +74,16 @@ void ctl_reply(struct ctl_request *r, const char *fmt, ...)
     va_start(ap, fmt);
     ctl_text_vadd(&r->reply, fmt, ap);
     va_end(ap);
+}
+
+void ctl_reply_not_allowed(struct ctl_request *r)
+{
+    ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, ctl_words_at(&r->words, 0));
+}
+
+bool ctl_request_may(const struct ctl_request *r, uid_t owner)
+{
+    return !r->conn || r->conn->trusted || r->conn->peer.uid == owner;
 }
 
 void ctl_request_keep(struct ctl_request *r)
@@ -147,7 +167,7 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
     if (!command)
         ctl_reply(r, "Unknown command \"%s\"\n", name);
     else if ((command->flags & CTL_CHANGES) && !may_change)
-        ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)d->uid, name);
+        ctl_reply_not_allowed(r);
     else
         command->exec(r);
     if (!r->kept)

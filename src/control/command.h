@@ -7,14 +7,18 @@
 #ifndef GMUX_CONTROL_COMMAND_H
 #define GMUX_CONTROL_COMMAND_H
 
+#include <sys/types.h>
+
 #include "base/list.h"
 #include "control/text.h"
 
 #define CTL_WORDS_MAX 16
 #define CTL_LINE_MAX  4096
 
+struct ctl_client;
 struct ctl_conn;
 struct ctl_daemon;
+struct wire_client_usage;
 struct ctl_server;
 
 /* A command line cut at blanks. words[0] is the command; a missing word is "". */
@@ -32,12 +36,15 @@ struct ctl_request {
     struct ctl_text reply;
     bool kept;
     struct ctl_timer *timer;
-    struct ctl_server *server; /* terminate_client */
-    uint32_t client;
+    struct ctl_server *server; /* which was asked .. */
+    unsigned awaits;           /* .. for this message */
+    uint32_t client;           /* terminate_client */
+    uint64_t serial;           /* clients */
 };
 
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
+    CTL_OWN = 2,     /* the same, and for each user as far as his own clients go (ctl_request_may) */
 };
 
 struct ctl_command {
@@ -69,6 +76,9 @@ GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, boo
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
 void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
+/* Whether whoever sent it may act on, and see all of, what is that user's. */
+bool ctl_request_may(const struct ctl_request *r, uid_t owner);
+void ctl_reply_not_allowed(struct ctl_request *r);
 /* The request outlives its function. */
 void ctl_request_keep(struct ctl_request *r);
 /* Sends the reply, logs it, frees the request. */
@@ -76,7 +86,15 @@ void ctl_request_finish(struct ctl_request *r);
 /* The UI has gone. */
 void ctl_request_orphan(struct ctl_request *r);
 
+/* A line of the answer to `clients`. */
+void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
+                         const struct wire_client_usage *u);
+
 /* The rows' functions. */
+void ctl_cmd_clients(struct ctl_request *r);
+void ctl_cmd_pending(struct ctl_request *r);
+void ctl_cmd_limit_client(struct ctl_request *r);
+void ctl_cmd_limit_user(struct ctl_request *r);
 void ctl_cmd_version(struct ctl_request *r);
 void ctl_cmd_get_server_list(struct ctl_request *r);
 void ctl_cmd_get_server_status(struct ctl_request *r);

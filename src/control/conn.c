@@ -75,9 +75,9 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
         return;
     }
     c->phase = CTL_CONN_WAITING;
-    c->share_pct = m.share_pct;
-    c->priority = m.priority;
-    snprintf(c->memory_limits, sizeof(c->memory_limits), "%s", m.memory_limits);
+    c->wish.share_pct = m.share_pct;
+    c->wish.priority = m.priority;
+    snprintf(c->wish.memory, sizeof(c->wish.memory), "%s", m.memory_limits);
     snprintf(c->command, sizeof(c->command), "%s", m.command);
     ctl_text_clean(c->command);
     if (m.protocol_min > WIRE_VERSION || m.version < WIRE_VERSION) {

@@ -23,6 +23,7 @@
 #include "control/place.h"
 #include "control/server.h"
 #include "control/spawn.h"
+#include "control/users.h"
 
 /* Log lines that strangers may cause: at once, and in the long run. */
 #define STRANGER_BURST 1000
@@ -289,6 +290,7 @@ static void daemon_destroy(struct ctl_daemon *d)
         return;
     ctl_logfile_finish(&d->control_log);
     ctl_logfile_finish(&d->server_log);
+    ctl_users_free(d);
     free(d->pipe_directory);
     free(d->server_path);
     free(d);
@@ -315,6 +317,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .backoff_ms = CTL_BACKOFF_MS,
     };
     gm_list_init(&d->conns);
+    gm_list_init(&d->users);
     gm_list_init(&d->servers);
     gm_list_init(&d->queue);
     gm_list_init(&d->quits);

@@ -42,7 +42,7 @@ enum {
     CTL_RETRY_MS = 100,       /* before the second one; doubles */
     CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
     CTL_END_MS = 5000,        /* the same for one that has nothing left to wait for and does not end */
-    CTL_TERMINATE_MS = 10000, /* the answer to terminate_client */
+    CTL_ANSWER_MS = 10000,    /* of a server to what a command asks */
     CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
     CTL_BACKOFF_MAX_MS = 25600,
     CTL_SERVERS_MAX = 256,
@@ -100,6 +100,7 @@ struct ctl_daemon {
     struct ctl_ration strangers; /* log lines that they may cause */
     struct ctl_ration trusted;   /* the same for UIs of root and the daemon's user */
 
+    struct gm_list users;   /* struct ctl_user: those for whom limits were set */
     struct gm_list servers; /* struct ctl_server */
     unsigned servers_count;
     struct gm_list queue; /* exclusive mode: struct ctl_conn of users whose turn has not come */
@@ -109,6 +110,7 @@ struct ctl_daemon {
     bool turns_logged;
     bool start_wanted; /* exclusive mode: start_server for start_uid */
     uid_t start_uid;
+    uint64_t next_serial;     /* of questions to servers */
     uint32_t next_hidden_pid; /* for clients whose process id is not visible here */
 
     struct ctl_device devices[CTL_DEVICES_MAX]; /* as the last server that was ready said */
@@ -165,9 +167,7 @@ struct ctl_conn {
     struct ctl_request *request; /* a command whose answer is not complete */
     unsigned attempts;           /* servers that died before they could take it */
     /* from the hello */
-    double share_pct;
-    int priority;
-    char memory_limits[513];
+    struct ctl_wish wish;
     char command[1025];
 };
 

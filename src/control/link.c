@@ -160,35 +160,49 @@ static void on_fault(struct ctl_server *s, struct tp_packet *p)
         ctl_log(s->daemon, "Server %d: fault: %s (error %d)", (int)s->pid, m.text, m.result);
 }
 
-/* ---- terminate_client ---- */
+/* ---- commands that ask a server ---- */
 
-static void on_terminate_timeout(void *owner)
+static void give_up(struct ctl_request *r)
 {
-    struct ctl_request *r = owner;
-    ctl_server_terminated(r->server, r, GM_CUDA_MPS_RPC_FAILURE);
+    gm_list_remove(&r->link);
+    if (r->awaits == WIRE_LINK_TERMINATED)
+        ctl_reply(r, "%d\n", GM_CUDA_MPS_RPC_FAILURE);
+    else
+        ctl_reply(r, "Server %s does not answer\n", ctl_words_at(&r->words, 1));
+    ctl_request_finish(r);
+}
+
+static void on_ask_timeout(void *owner)
+{
+    give_up(owner);
+}
+
+void ctl_link_give_up(struct ctl_server *s)
+{
+    while (!gm_list_empty(&s->asked))
+        give_up(gm_list_entry(s->asked.next, struct ctl_request, link));
+}
+
+static void ask(struct ctl_server *s, struct ctl_request *r, unsigned awaits, const struct wire_enc *e)
+{
+    r->server = s;
+    r->awaits = awaits;
+    r->timer = ctl_timer_create(&s->daemon->loop, on_ask_timeout, r);
+    if (r->timer)
+        ctl_timer_start(r->timer, CTL_ANSWER_MS);
+    ctl_request_keep(r);
+    gm_list_append(&s->asked, &r->link);
+    ctl_link_send(s, e);
 }
 
 void ctl_server_terminate(struct ctl_server *s, uint32_t client, struct ctl_request *r)
 {
     uint8_t buffer[64];
     struct wire_enc e;
-    r->server = s;
     r->client = client;
-    r->timer = ctl_timer_create(&s->daemon->loop, on_terminate_timeout, r);
-    if (r->timer)
-        ctl_timer_start(r->timer, CTL_TERMINATE_MS);
-    ctl_request_keep(r);
-    gm_list_append(&s->terminations, &r->link);
     wire_enc_init(&e, buffer, sizeof(buffer));
     wire_pack_link_terminate(&e, 0, &(struct wire_link_terminate) { .pid = client });
-    ctl_link_send(s, &e);
-}
-
-void ctl_server_terminated(struct ctl_server *s, struct ctl_request *r, int result)
-{
-    gm_list_remove(&r->link);
-    ctl_reply(r, "%d\n", result);
-    ctl_request_finish(r);
+    ask(s, r, WIRE_LINK_TERMINATED, &e);
 }
 
 static void on_terminated(struct ctl_server *s, struct tp_packet *p)
@@ -197,9 +211,53 @@ static void on_terminated(struct ctl_server *s, struct tp_packet *p)
     wire_get_link_terminated(&p->body, &m);
     if (!wire_dec_finish(&p->body))
         return;
-    gm_list_for_each_safe (r, &s->terminations, struct ctl_request, link)
-        if (r->client == m.pid)
-            ctl_server_terminated(s, r, m.result);
+    gm_list_for_each_safe (r, &s->asked, struct ctl_request, link)
+        if (r->awaits == WIRE_LINK_TERMINATED && r->client == m.pid) {
+            gm_list_remove(&r->link);
+            ctl_reply(r, "%d\n", m.result);
+            ctl_request_finish(r);
+        }
+}
+
+void ctl_server_ask_usage(struct ctl_server *s, struct ctl_request *r)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    r->serial = ++s->daemon->next_serial;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_usage_ask(&e, r->serial, &(struct wire_link_usage_ask) { 0 });
+    ask(s, r, WIRE_LINK_USAGE, &e);
+}
+
+static struct ctl_request *find_serial(struct ctl_server *s, uint64_t serial)
+{
+    gm_list_for_each (r, &s->asked, struct ctl_request, link)
+        if (r->awaits == WIRE_LINK_USAGE && r->serial == serial)
+            return r;
+    return NULL;
+}
+
+static void on_usage(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_usage m;
+    struct wire_dec list;
+    struct ctl_request *r = find_serial(s, p->header.serial); /* NULL: it has been told that there is no answer */
+    wire_get_link_usage(&p->body, &m);
+    if (!wire_dec_finish(&p->body))
+        return;
+    wire_dec_init(&list, m.clients.data, m.clients.size);
+    while (!wire_dec_end(&list)) {
+        struct wire_client_usage u;
+        wire_get_client_usage(&list, &u);
+        const struct ctl_client *c = list.fatal ? NULL : ctl_server_client(s, u.pid);
+        if (c && r)
+            ctl_cmd_clients_row(r, s, c, &u);
+    }
+    p->body.fatal = !wire_dec_finish(&list);
+    if (m.last && r && !p->body.fatal) {
+        gm_list_remove(&r->link);
+        ctl_request_finish(r);
+    }
 }
 
 /* ---- what a server may say, and when ---- */
@@ -215,6 +273,7 @@ static const struct {
     { WIRE_LINK_READY, STARTING, on_ready },       { WIRE_LINK_FAILED, STARTING, on_failed },
     { WIRE_LINK_LOG, STARTING | RUNNING, on_log }, { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
     { WIRE_LINK_FAULT, RUNNING, on_fault },        { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
+    { WIRE_LINK_USAGE, RUNNING, on_usage },
 };
 
 static void on_packet(void *owner, struct tp_packet *p)

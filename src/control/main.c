@@ -42,7 +42,9 @@ static void print_commands_scdoc(void)
 {
     for (const struct ctl_command *c = ctl_commands; c->name; c++)
         printf("*%s* %s\n\t%s.%s\n\n", c->name, c->arguments, c->help,
-               c->flags & CTL_CHANGES ? " Only for the daemon's user and root." : "");
+               c->flags & CTL_CHANGES ? " Only for the daemon's user and root."
+               : c->flags & CTL_OWN   ? " Only for the daemon's user, root, and the client's user."
+                                      : "");
 }
 
 /* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe. */

@@ -1,9 +1,66 @@
 #include "control/policy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
+
+static const char *set_share(struct ctl_wish *w, const char *value)
+{
+    if (!*value)
+        w->share_pct = 0;
+    else if (!gm_parse_percentage(value, &w->share_pct))
+        return "share is a percentage above 0, up to 100";
+    return NULL;
+}
+
+static const char *set_memory(struct ctl_wish *w, const char *value)
+{
+    uint64_t bytes;
+    if (*value && (strlen(value) > CTL_SIZE_WORD_MAX || !gm_parse_size(value, &bytes)))
+        return "memory is a number with M or G";
+    snprintf(w->memory, sizeof(w->memory), "%s%s", *value ? "*=" : "", value);
+    return NULL;
+}
+
+static const char *set_priority(struct ctl_wish *w, const char *value)
+{
+    static const char *const names[] = { "normal", "low" };
+    if (!*value) {
+        w->priority = -1;
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++)
+        if (strcmp(value, names[i]) == 0 || (value[0] == '0' + i && !value[1])) {
+            w->priority = i;
+            return NULL;
+        }
+    return "priority is normal or low";
+}
+
+const char *ctl_wish_set(struct ctl_wish *w, const char *word)
+{
+    static const struct {
+        const char *name;
+        const char *(*set)(struct ctl_wish *w, const char *value);
+    } limits[] = { { "share=", set_share }, { "memory=", set_memory }, { "priority=", set_priority } };
+    for (size_t i = 0; i < GM_ARRAY_LEN(limits); i++) {
+        size_t n = strlen(limits[i].name);
+        if (strncmp(word, limits[i].name, n) == 0)
+            return limits[i].set(w, word + n);
+    }
+    return "limits are share=, memory= and priority=";
+}
+
+struct ctl_wish ctl_wish_lower(const struct ctl_wish *a, const struct ctl_wish *b)
+{
+    struct ctl_wish w = *a;
+    if (b->share_pct > 0 && (w.share_pct <= 0 || b->share_pct < w.share_pct))
+        w.share_pct = b->share_pct;
+    w.priority = GM_MAX(a->priority, b->priority);
+    return w;
+}
 
 void ctl_limits_from_environment(struct ctl_limits *l)
 {

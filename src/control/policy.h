@@ -30,6 +30,20 @@ struct ctl_limits {
     struct ctl_memory_limit memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
 };
 
+/* What a client asks for, what was ordered in its place, or what its user may have; it can only lower its server's
+ * limits. Nothing: 0, -1, "". */
+struct ctl_wish {
+    double share_pct;
+    int priority;
+    char memory[513]; /* "dev=size,dev=size"; "*": every device */
+};
+
+/* Sets what a word like share=33, memory=2G (of each device) or priority=low says; an empty value takes the limit away.
+ * NULL, or why not. */
+GM_MUST_CHECK const char *ctl_wish_set(struct ctl_wish *w, const char *word);
+/* Share and priority: what both allow. */
+struct ctl_wish ctl_wish_lower(const struct ctl_wish *a, const struct ctl_wish *b);
+
 /* No limits, then what CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, CUDA_MPS_CLIENT_PRIORITY and
  * CUDA_MPS_PINNED_DEVICE_MEM_LIMIT say; what they say wrongly is ignored. */
 void ctl_limits_from_environment(struct ctl_limits *l);

@@ -15,6 +15,7 @@
 #include "control/command.h"
 #include "control/link.h"
 #include "control/spawn.h"
+#include "control/users.h"
 
 /* Lines that one server may write: at once, and in the long run. */
 #define LINES_BURST 5000
@@ -39,7 +40,7 @@ struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
     s->gid = gid;
     gm_list_init(&s->pending);
     gm_list_init(&s->clients);
-    gm_list_init(&s->terminations);
+    gm_list_init(&s->asked);
     s->timer = ctl_timer_create(&d->loop, on_timer, s);
     if (!s->timer) {
         free(s);
@@ -85,9 +86,7 @@ static void destroy(struct ctl_server *s)
     refuse_pending(s, GM_CUDA_MPS_CONNECTION_FAILED, "the server has ended");
     gm_list_for_each_safe (c, &s->clients, struct ctl_client, link)
         forget_client(s, c);
-    while (!gm_list_empty(&s->terminations))
-        ctl_server_terminated(s, gm_list_entry(s->terminations.next, struct ctl_request, link),
-                              GM_CUDA_MPS_RPC_FAILURE);
+    ctl_link_give_up(s);
     free(s);
     ctl_daemon_server_gone(d);
 }
@@ -216,6 +215,7 @@ static struct ctl_client *add_client(struct ctl_server *s, const struct ctl_conn
     if (conn->peer.pid <= 0 || ctl_server_client(s, c->key))
         c->key = HIDDEN_PIDS + s->daemon->next_hidden_pid++ % HIDDEN_PIDS;
     c->uid = conn->peer.uid;
+    c->wish = conn->wish;
     strcpy(c->command, conn->command);
     gm_list_append(&s->clients, &c->link);
     s->clients_count++;
@@ -258,13 +258,16 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
                           &(struct wire_link_client) { .pid = c->key,
                                                        .uid = conn->peer.uid,
                                                        .gid = conn->peer.gid,
-                                                       .share_pct = conn->share_pct,
-                                                       .priority = conn->priority,
-                                                       .memory_limits = conn->memory_limits,
+                                                       .share_pct = conn->wish.share_pct,
+                                                       .priority = conn->wish.priority,
+                                                       .memory_limits = conn->wish.memory,
                                                        .command = conn->command });
     int r = s->channel ? ctl_conn_hand_over(conn, s->channel, &e) : -EPIPE;
-    if (r == 0)
+    if (r == 0) {
+        if (ctl_user_limits(d, c->uid))
+            ctl_client_send_limits(s, c);
         return;
+    }
     forget_client(s, c);
     if (r != -EPIPE && r != -ECONNRESET && r != -ENOBUFS) {
         ctl_conn_refuse(conn, GM_CUDA_MPS_CONNECTION_FAILED, strerror(-r)); /* our trouble, not the server's */

@@ -31,6 +31,7 @@ struct ctl_client {
     uint32_t key; /* unique in its server: the pid, or a number above all pids where that is hidden or taken */
     uid_t uid;
     bool connected; /* the server has said so */
+    struct ctl_wish wish;
     uint64_t pid_namespace;
     unsigned contexts_count;
     struct ctl_context contexts[CTL_CONTEXTS_MAX];
@@ -56,12 +57,12 @@ struct ctl_server {
     struct gm_list pending; /* struct ctl_conn.waiting */
     struct gm_list clients; /* struct ctl_client.link */
     unsigned clients_count;
-    struct gm_list terminations; /* struct ctl_request waiting for an answer */
-    struct ctl_ration lines;     /* for server.log */
-    uint64_t force_at_ns;        /* STOPPING: forced from then on; 0: never */
-    uint64_t end_at_ns;          /* STOPPING: killed then; 0: it may still wait for clients */
-    int result;                  /* what waiting clients get if it fails; 0: it did not say */
-    char cause[513];             /* why it failed, as far as it said */
+    struct gm_list asked;    /* struct ctl_request waiting for an answer */
+    struct ctl_ration lines; /* for server.log */
+    uint64_t force_at_ns;    /* STOPPING: forced from then on; 0: never */
+    uint64_t end_at_ns;      /* STOPPING: killed then; 0: it may still wait for clients */
+    int result;              /* what waiting clients get if it fails; 0: it did not say */
+    char cause[513];         /* why it failed, as far as it said */
 };
 
 /* Creates and starts one. NULL without memory. */

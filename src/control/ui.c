@@ -28,15 +28,13 @@ static int connect_to(const char *name)
     return tp_connect(path);
 }
 
-/* Through the socket that strangers cannot fill up, where we may. */
-static int connect_daemon(void)
+int ctl_ui_connect(void)
 {
     int fd = connect_to(CTL_PRIVILEGED_SOCKET);
     return fd >= 0 ? fd : connect_to(CTL_SOCKET);
 }
 
-/* True until the connection breaks. */
-static bool run_command(int fd, const char *line)
+bool ctl_ui_ask(int fd, const char *line, FILE *out)
 {
     uint8_t buffer[CTL_LINE_MAX + 64];
     struct wire_enc e;
@@ -51,12 +49,12 @@ static bool run_command(int fd, const char *line)
         wire_get_ui_reply(&packet.body, &m);
         bool good = packet.header.type == WIRE_UI_REPLY && wire_dec_finish(&packet.body);
         if (good)
-            fwrite(m.text.data, 1, m.text.size, stdout);
+            fwrite(m.text.data, 1, m.text.size, out);
         tp_packet_finish(&packet);
         if (!good)
             return false;
     } while (!m.last);
-    fflush(stdout);
+    fflush(out);
     return true;
 }
 
@@ -86,7 +84,7 @@ static int run_line(int fd, const char *line)
         printf("Command too long\n");
         return 0;
     }
-    if (!run_command(fd, line)) {
+    if (!ctl_ui_ask(fd, line, stdout)) {
         printf("Cannot send command to MPS control daemon process\n");
         return 1;
     }
@@ -114,7 +112,7 @@ int ctl_ui_run(int count, char **words)
 {
     struct ctl_text line = { 0 };
     signal(SIGPIPE, SIG_IGN);
-    GM_AUTO_FD int fd = connect_daemon();
+    GM_AUTO_FD int fd = ctl_ui_connect();
     if (fd < 0) {
         printf("Cannot find MPS control daemon process\n");
         return 1;

@@ -17,6 +17,8 @@ static bool names_device(const char *key, unsigned ordinal, const uint8_t uuid[1
 {
     char text[SRV_UUID_TEXT];
     uint64_t number;
+    if (strcmp(key, "*") == 0)
+        return true;
     if (gm_parse_u64(key, UINT32_MAX, &number))
         return number == ordinal;
     srv_uuid_text(text, uuid);

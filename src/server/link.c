@@ -11,6 +11,9 @@
 #include "base/result.h"
 #include "server/server.h"
 
+#define USAGE_BYTES         32768 /* of one answer */
+#define USAGE_ELEMENT_BYTES 64    /* at most */
+
 static struct gm_log_topic topic = GM_LOG_TOPIC("link");
 
 /* The compute mode may change while we run; contexts that are there stay. */
@@ -131,6 +134,72 @@ static void on_limits(struct srv_server *s, struct tp_packet *p)
             srv_session_limit(c);
 }
 
+static void on_client_limits(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_client_limits m;
+    wire_get_link_client_limits(&p->body, &m);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->pid == m.pid && c->phase != SRV_DRAINING)
+            srv_session_wish(c, m.share_pct, m.priority, m.memory_limits, m.memory_ceiling);
+}
+
+/* ---- what clients use ---- */
+
+struct usage_page {
+    struct srv_server *server;
+    uint64_t serial; /* of the question */
+    struct wire_enc list;
+    uint8_t encoded[USAGE_BYTES];
+};
+
+static void send_usage(struct usage_page *u, bool last)
+{
+    const struct wire_link_usage m = { .clients = { u->encoded, (uint32_t)u->list.size }, .last = last };
+    struct wire_enc e = srv_encoder(u->server);
+    wire_pack_link_usage(&e, u->serial, &m);
+    send_link(u->server, &e);
+    wire_enc_init(&u->list, u->encoded, sizeof(u->encoded));
+}
+
+static void add_usage(struct usage_page *u, const struct srv_session *c, uint32_t device)
+{
+    bool real = device < TP_DEVICES;
+    struct wire_client_usage m = {
+        .pid = c->pid,
+        .device = device,
+        .memory_limit = UINT64_MAX,
+        .share_pct = c->granted_pct,
+        .priority = c->granted_priority,
+        .failed = c->failed,
+    };
+    if (real) {
+        m.memory_used = c->account.used[srv_device_bytes(device)];
+        m.memory_limit = c->account.limit[srv_device_bytes(device)];
+    }
+    if (u->list.size + USAGE_ELEMENT_BYTES > sizeof(u->encoded))
+        send_usage(u, false);
+    wire_put_client_usage(&u->list, &m);
+}
+
+static void on_usage_ask(struct srv_server *s, uint64_t serial)
+{
+    struct usage_page u = { .server = s, .serial = serial };
+    wire_enc_init(&u.list, u.encoded, sizeof(u.encoded));
+    gm_list_for_each (c, &s->sessions, struct srv_session, link) {
+        unsigned listed = 0;
+        if (c->phase == SRV_DRAINING)
+            continue;
+        for (uint32_t d = 0; d < s->devices_count; d++)
+            if ((c->devices_used >> d & 1) || c->account.used[srv_device_bytes(d)]) {
+                add_usage(&u, c, d);
+                listed++;
+            }
+        if (!listed)
+            add_usage(&u, c, UINT32_MAX);
+    }
+    send_usage(&u, true);
+}
+
 static void on_terminate(struct srv_server *s, struct tp_packet *p)
 {
     struct wire_link_terminate m;
@@ -169,6 +238,12 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
         return NULL;
     case WIRE_LINK_LIMITS:
         on_limits(s, p);
+        return NULL;
+    case WIRE_LINK_CLIENT_LIMITS:
+        on_client_limits(s, p);
+        return NULL;
+    case WIRE_LINK_USAGE_ASK:
+        on_usage_ask(s, p->header.serial);
         return NULL;
     case WIRE_LINK_TERMINATE:
         on_terminate(s, p);

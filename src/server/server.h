@@ -77,9 +77,10 @@ struct srv_session {
     uint32_t pid;
     uint32_t uid;
     uint64_t pid_namespace;
-    double share_pct;  /* asked for by the client; 100 if not */
-    int priority;      /* asked for by the client; -1: not */
-    char *memory_text; /* asked for by the client; NULL: nothing */
+    double share_pct;        /* asked for by the client; 100 if not */
+    int priority;            /* asked for by the client; -1: not */
+    char *memory_text;       /* asked for by the client; NULL: nothing */
+    char memory_ceiling[33]; /* set for its user, in the same form */
     double granted_pct;
     uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
     int granted_priority;
@@ -203,6 +204,9 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
 void srv_session_offer(struct srv_session *c);
 /* New limits hold for it. */
 void srv_session_limit(struct srv_session *c);
+/* What it asked for is replaced, by an administrator; `share_pct` 0, `priority` -1, "": nothing. */
+void srv_session_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits,
+                      const char *memory_ceiling);
 /* An answer; counts the request as done. Nothing is sent if `serial` is 0. */
 void srv_session_status(struct srv_session *c, uint64_t serial, int result);
 void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wire_enc *e, const int *fds,
@@ -282,7 +286,7 @@ void srv_modules_replay(struct srv_session *c);
 
 /* --- limits.c ----------------------------------------------------------------------------------------------------------- */
 
-/* "0=1G,GPU-...=2G" for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
+/* "0=1G,GPU-...=2G", or "*=1G" for all devices, for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
  * well formed are ignored, as MPS does. */
 uint64_t srv_limits_memory(const char *text, unsigned ordinal, const uint8_t uuid[16]);
 /* Multiprocessors for a share: rounded down to whole steps of the device, at least one step; all of them for 100 %, and

@@ -99,14 +99,24 @@ static uint64_t namespace_of(uint32_t pid)
     return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
+/* Without memory its memory limits stay as they are. */
+static void take_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits)
+{
+    char *text = strdup(memory_limits ? memory_limits : "");
+    if (text) {
+        free(c->memory_text);
+        c->memory_text = text;
+    }
+    c->share_pct = share_pct > 0 && share_pct <= 100 ? share_pct : 100;
+    c->priority = priority == 0 || priority == 1 ? priority : -1;
+}
+
 static void read_client(struct srv_session *c, const struct srv_client *client)
 {
     c->pid = client->pid;
     c->uid = client->uid;
     c->pid_namespace = namespace_of(client->pid);
-    c->share_pct = client->share_pct > 0 && client->share_pct <= 100 ? client->share_pct : 100;
-    c->priority = client->priority == 0 || client->priority == 1 ? client->priority : -1;
-    c->memory_text = client->memory_limits && *client->memory_limits ? strdup(client->memory_limits) : NULL;
+    take_wish(c, client->share_pct, client->priority, client->memory_limits);
 }
 
 static void say_full(struct srv_session *c)
@@ -189,6 +199,7 @@ static void set_limits(struct srv_session *c)
     c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
     for (uint32_t d = 0; d < s->devices_count; d++) {
         uint64_t limit = GM_MIN(s->limits.memory[d], srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
+        limit = GM_MIN(limit, srv_limits_memory(c->memory_ceiling, d, s->devices[d].uuid.data));
         if (c->window_size)
             limit = GM_MIN(limit, c->window_size / 2);
         c->account.limit[srv_device_bytes(d)] = limit;
@@ -398,6 +409,14 @@ void srv_session_limit(struct srv_session *c)
         return;
     struct wire_enc e = encode_set(c);
     srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_limited, c);
+}
+
+void srv_session_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits,
+                      const char *memory_ceiling)
+{
+    take_wish(c, share_pct, priority, memory_limits);
+    snprintf(c->memory_ceiling, sizeof(c->memory_ceiling), "%s", memory_ceiling);
+    srv_session_limit(c);
 }
 
 void srv_session_replay(struct srv_session *c)

@@ -1,15 +1,9 @@
 /*
- * Who listens in the pipe directory. Anybody can have made a directory in /tmp and listen there: who is not root, nor
- * this program's user, gets nothing from it. The kernel says who it is (SO_PEERCRED), which is whoever called listen().
- *
- * In a user namespace the machine's users that are not mapped, root among them, all look like one (65534). They cannot
- * be told apart, and are not believed either unless GMUX_DAEMON_USER says so: whoever put the pipe directory into the
- * container knows whose it is.
+ * Who listens in the pipe directory. One who is not believed (transport/trust.h) gets nothing from this program.
  */
 #include "client/session/connect.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +16,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "transport/sock.h"
+#include "transport/trust.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 #define ANSWER_S               30
@@ -47,25 +42,6 @@ bool rt_sharing_required(void)
 {
     const char *required = secure_getenv("GMUX_REQUIRE");
     return required && strcmp(required, "1") == 0;
-}
-
-/* The user that GMUX_DAEMON_USER names, by number or by name. */
-static bool is_named(uid_t uid)
-{
-    const char *name = secure_getenv("GMUX_DAEMON_USER");
-    uint64_t number;
-    char buffer[4096];
-    struct passwd entry, *found = NULL;
-    if (!name || !*name)
-        return false;
-    if (gm_parse_u64(name, UINT32_MAX - 1, &number))
-        return uid == (uid_t)number;
-    return getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) == 0 && found && found->pw_uid == uid;
-}
-
-static bool is_trusted(uid_t uid)
-{
-    return uid == 0 || uid == geteuid() || is_named(uid);
 }
 
 void rt_answers_within(int fd, bool bounded)
@@ -113,7 +89,7 @@ int rt_daemon_connect(void)
     int r = tp_peer(fd, &peer);
     if (r < 0)
         return r;
-    if (is_trusted(peer.uid))
+    if (tp_daemon_is_trusted(peer.uid))
         return gm_take_fd(&fd);
     rt_attach_say("%.300s: user %u listens there, who is neither root nor you (GMUX_DAEMON_USER=%u would believe "
                   "this user): %s",

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "control/command.h"
 #include "control/link.h"
 
 TestSuite(link, .timeout = 30);
@@ -20,6 +21,7 @@ static void prepare(enum ctl_server_state state)
     d = (struct ctl_daemon) { .control_log = { .fd = -1, .echo = -1 }, .server_log = { .fd = -1, .echo = -1 } };
     uv_loop_init(&d.loop);
     gm_list_init(&d.conns);
+    gm_list_init(&d.users);
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);
@@ -28,7 +30,7 @@ static void prepare(enum ctl_server_state state)
     ctl_ration_init(&s.lines, 1000, 1000);
     gm_list_init(&s.pending);
     gm_list_init(&s.clients);
-    gm_list_init(&s.terminations);
+    gm_list_init(&s.asked);
     gm_list_append(&d.servers, &s.link);
     struct ctl_client *c = calloc(1, sizeof(*c));
     c->key = 669;
@@ -90,6 +92,17 @@ static struct wire_enc state(uint32_t pid, uint32_t context, uint32_t value)
     return e;
 }
 
+static struct wire_enc usage(uint32_t pid, uint64_t serial)
+{
+    uint8_t list[512];
+    struct wire_enc l, e = start();
+    wire_enc_init(&l, list, sizeof(list));
+    wire_put_client_usage(&l, &(struct wire_client_usage) {
+                                  .pid = pid, .memory_used = 5, .memory_limit = UINT64_MAX, .share_pct = 50 });
+    wire_pack_link_usage(&e, serial, &(struct wire_link_usage) { { list, (uint32_t)l.size }, 1 });
+    return e;
+}
+
 static bool is_killed(void)
 {
     return s.state == CTL_SERVER_STOPPING || s.cause[0];
@@ -121,6 +134,7 @@ Test(link, cut_at_every_length)
     e = start();
     wire_pack_link_terminated(&e, 0, &(struct wire_link_terminated) { 669, 0 });
     cut(e, CTL_SERVER_ACTIVE);
+    cut(usage(669, 1), CTL_SERVER_ACTIVE);
     cut(ready(1), CTL_SERVER_STARTING);
     cut(state(669, 1, WIRE_CLIENT_STATE_ACTIVE), CTL_SERVER_ACTIVE);
 }
@@ -238,4 +252,32 @@ Test(link, log_lines_are_rationed)
     cr_assert(ctl_ration_take(&r, now + 3000000000, 0, &left_out));
     cr_assert_eq(left_out, 1);
     cr_assert_not(ctl_ration_take(&r, now + 3000000000, 9, &left_out), "some are reserved");
+}
+
+Test(link, usage_that_nobody_asked_for_is_no_more_than_read)
+{
+    prepare(CTL_SERVER_ACTIVE);
+    struct wire_enc e = usage(669, 1);
+    cr_assert(deliver(e.data, e.size));
+    cr_assert_not(is_killed());
+    finish();
+}
+
+Test(link, usage_answers_its_question_for_clients_that_are_there)
+{
+    prepare(CTL_SERVER_ACTIVE);
+    struct ctl_request r = { .daemon = &d, .awaits = WIRE_LINK_USAGE, .serial = 7 };
+    struct wire_client_usage u = {
+        .pid = 669, .device = 3, .memory_used = 5, .memory_limit = UINT64_MAX, .share_pct = 50
+    };
+    ctl_cmd_clients_row(&r, &s, ctl_server_client(&s, 669), &u);
+    cr_assert_str_eq(r.reply.data, "669\t0\t-\tstarting\t50.0\tnormal\t5\t-\t\n");
+    ctl_text_cut(&r.reply, 0);
+    u.memory_limit = 9;
+    u.failed = 700;
+    u.priority = 1;
+    ctl_cmd_clients_row(&r, &s, ctl_server_client(&s, 669), &u);
+    cr_assert_str_eq(r.reply.data, "669\t0\t-\tfailed\t50.0\tlow\t5\t9\t\n");
+    ctl_text_finish(&r.reply);
+    finish();
 }

@@ -103,3 +103,46 @@ Test(policy, the_table_is_bounded_and_its_text_fits)
     ctl_limits_memory_text(&l, text);
     cr_assert_leq(strlen(text), CTL_MEMORY_TEXT_MAX);
 }
+
+Test(policy, a_wish_is_set_by_words_and_taken_back_by_empty_ones)
+{
+    struct ctl_wish w = { .priority = -1 };
+    cr_assert_null(ctl_wish_set(&w, "share=33.5"));
+    cr_assert_null(ctl_wish_set(&w, "memory=2G"));
+    cr_assert_null(ctl_wish_set(&w, "priority=low"));
+    cr_assert_float_eq(w.share_pct, 33.5, 1e-9);
+    cr_assert_str_eq(w.memory, "*=2G");
+    cr_assert_eq(w.priority, 1);
+    static const char *const wrong[] = { "",
+                                         "share",
+                                         "share=0",
+                                         "share=101",
+                                         "share=-1",
+                                         "share=x",
+                                         "memory=2",
+                                         "memory=x",
+                                         "memory=-1G",
+                                         "priority=2",
+                                         "priority=high",
+                                         "cores=3",
+                                         "memory=99999999999999999999999999G",
+                                         "=5" };
+    for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++)
+        cr_assert(ctl_wish_set(&w, wrong[i]), "%s", wrong[i]);
+    cr_assert_float_eq(w.share_pct, 33.5, 1e-9, "a mistake changes nothing");
+    cr_assert_str_eq(w.memory, "*=2G");
+    cr_assert_null(ctl_wish_set(&w, "share="));
+    cr_assert_null(ctl_wish_set(&w, "memory="));
+    cr_assert_null(ctl_wish_set(&w, "priority="));
+    cr_assert(w.share_pct <= 0 && !*w.memory && w.priority == -1);
+}
+
+Test(policy, of_two_wishes_the_lower_holds)
+{
+    struct ctl_wish none = { .priority = -1 }, half = { .share_pct = 50, .priority = 1 }, third = { .share_pct = 33 };
+    cr_assert_float_eq(ctl_wish_lower(&none, &half).share_pct, 50, 1e-9);
+    cr_assert_float_eq(ctl_wish_lower(&half, &third).share_pct, 33, 1e-9);
+    cr_assert_float_eq(ctl_wish_lower(&third, &half).share_pct, 33, 1e-9);
+    cr_assert_eq(ctl_wish_lower(&none, &none).priority, -1);
+    cr_assert_eq(ctl_wish_lower(&third, &half).priority, 1);
+}

@@ -1,0 +1,246 @@
+/*
+ * gmux doctor: what a program that starts here would get, and why; and what is wrong. Each finding is a line. What the
+ * library does is not guessed: a child loads it and asks for a device, as a program would.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/place.h"
+#include "cli/program.h"
+#include "control/place.h"
+#include "transport/sock.h"
+
+#define PROBE_S 40 /* longer than the library's own patience */
+
+static unsigned problems;
+
+enum kind { OK, NOTE, BAD };
+
+static void say(enum kind kind, const char *fmt, ...) GM_PRINTF(2, 3);
+static void say(enum kind kind, const char *fmt, ...)
+{
+    static const char *const words[] = { "ok   ", "note ", "BAD  " };
+    va_list ap;
+    fputs(words[kind], stdout);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+    problems += kind == BAD;
+}
+
+/* ---- a child that does what a program would ---- */
+
+/* Which file `libcuda.so.1` is, for a program without paths of its own. */
+static void child_which(void)
+{
+    Dl_info info;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *init = library ? dlsym(library, "cuInit") : NULL;
+    if (init && dladdr(init, &info))
+        printf("%s", info.dli_fname);
+}
+
+static char library_path[PATH_MAX]; /* ours */
+
+/* "DEVICES\tNAME" of the first, or what cuInit said. */
+static void child_init(void)
+{
+    char name[256] = "";
+    int devices = 0, device = 0;
+    void *library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
+    int (*init)(unsigned) = library ? (int (*)(unsigned))dlsym(library, "cuInit") : NULL;
+    int (*count)(int *) = library ? (int (*)(int *))dlsym(library, "cuDeviceGetCount") : NULL;
+    int (*get_name)(char *, int, int) = library ? (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName") : NULL;
+    if (!init || !count || !get_name) {
+        printf("cannot be loaded: %s", dlerror());
+        return;
+    }
+    int r = init(0);
+    if (r == 0)
+        r = count(&devices);
+    if (r == 0 && devices)
+        r = get_name(name, sizeof(name), device);
+    if (r == 0)
+        printf("%d\t%s", devices, name);
+    else
+        printf("cuInit: error %d", r);
+}
+
+/* What the child printed; its standard error goes to ours. `status` as waitpid() has it. The caller frees. */
+static char *in_child(void (*what)(void), int *status)
+{
+    int ends[2];
+    char *text = NULL;
+    size_t room = 0;
+    fflush(stdout);
+    if (pipe(ends) < 0)
+        return NULL;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(PROBE_S);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        what();
+        fflush(stdout);
+        _exit(0);
+    }
+    close(ends[1]);
+    FILE *in = fdopen(ends[0], "r");
+    if (!in || getdelim(&text, &room, '\0', in) < 0) {
+        free(text);
+        text = strdup("");
+    }
+    if (in)
+        fclose(in);
+    while (pid > 0 && waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return text;
+}
+
+/* ---- findings ---- */
+
+static void check_library(const char *folder)
+{
+    int status = 0;
+    GM_AUTO_FREE char *found = in_child(child_which, &status);
+    size_t n = folder ? strlen(folder) : 0;
+    if (!folder)
+        say(BAD, "our libcuda.so.1 is not installed where gmux is");
+    else if (!found || !*found)
+        say(NOTE, "programs started from here find no libcuda.so.1; `gmux run` gives them %s/libcuda.so.1", folder);
+    else if (strncmp(found, folder, n) == 0 && found[n] == '/')
+        say(OK, "programs started from here find our library, %s", found);
+    else
+        say(NOTE, "programs started from here find %s; `gmux run` gives them %s/libcuda.so.1", found, folder);
+}
+
+static void check_runtime(const struct cli_program *p)
+{
+    const char *version = strstr(p->needs_cudart, ".so.");
+    bool gpu = access("/dev/nvidiactl", F_OK) == 0;
+    if (p->needs_libcuda)
+        say(OK, "it is linked with libcuda.so.1 and calls the driver itself");
+    else if (*p->needs_cudart)
+        say(NOTE, "it uses NVIDIA's runtime library, %s", p->needs_cudart);
+    else if (p->opens_libcuda)
+        say(NOTE, "it opens libcuda.so.1 when it runs, as NVIDIA's runtime library does");
+    else if (p->is_elf)
+        say(NOTE, "it does not name libcuda.so.1: a library that it loads may");
+    if (version && strtol(version + 4, NULL, 10) < 12)
+        say(BAD, "runtime libraries before 12.0 run on the driver itself and share nothing");
+    if (!gpu && !p->needs_libcuda && (*p->needs_cudart || p->opens_libcuda))
+        say(BAD, "without a GPU NVIDIA's runtime library refuses to work: only programs of the driver API run");
+}
+
+static void check_program(const char *name)
+{
+    struct cli_program p;
+    int r = cli_program_read(&p, name);
+    if (r < 0) {
+        say(BAD, "%s: %s", name, strerror(-r));
+        return;
+    }
+    say(OK, "the program is %s", p.path);
+    if (*p.script)
+        say(NOTE, "it is a script for %s: what that loads does not show here", p.script);
+    else if (!p.is_elf)
+        say(BAD, "it is no program for this machine");
+    if (p.is_32bit)
+        say(BAD, "it is a 32-bit program: there is no 32-bit libcuda.so.1");
+    if (p.other_machine)
+        say(BAD, "it is for another processor");
+    if (p.privileged)
+        say(BAD, "it is set-uid or set-gid: the loader ignores LD_LIBRARY_PATH, and our library the environment");
+    if (p.is_elf && p.is_static && !p.is_32bit && !p.other_machine)
+        say(BAD, "it is statically linked and cannot load our library");
+    if (*p.path_libcuda)
+        say(BAD, "its run path (DT_RPATH) leads to %s, which it will find first", p.path_libcuda);
+    check_runtime(&p);
+}
+
+static void check_daemon(int fd)
+{
+    GM_AUTO_FREE char *version = cli_ask(fd, "version");
+    GM_AUTO_FREE char *share = cli_ask(fd, "get_default_active_thread_percentage");
+    GM_AUTO_FREE char *servers = cli_ask(fd, "get_server_list");
+    GM_AUTO_FREE char *pending = cli_ask(fd, "pending");
+    if (!version || !share || !servers || !pending) {
+        problems++;
+        return;
+    }
+    version[strcspn(version, "\n")] = '\0';
+    share[strcspn(share, "\n")] = '\0';
+    say(OK, "a daemon listens in %s: %s; share of each new program: %s %%", ctl_place_pipe_directory(), version,
+        share);
+    if (!strstr(version, GMUX_VERSION))
+        say(NOTE, "this program is gmux %s", GMUX_VERSION);
+    for (char *line, *rest = pending; (line = strsep(&rest, "\n"));)
+        if (*line)
+            say(NOTE, "waits for a server: %s", line);
+}
+
+static void check_place(void)
+{
+    const char *named = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    if (named && strlen(named) > TP_DIRECTORY_MAX) {
+        say(BAD, "CUDA_MPS_PIPE_DIRECTORY is longer than %u bytes: no socket fits", TP_DIRECTORY_MAX);
+        return;
+    }
+    GM_AUTO_FD int fd = cli_place_connect();
+    if (fd >= 0)
+        check_daemon(fd);
+    else if (fd == -EPERM)
+        say(BAD, "the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)",
+            ctl_place_pipe_directory());
+    else if (named && *named)
+        say(BAD, "CUDA_MPS_PIPE_DIRECTORY is %s, and no daemon is there (%s): programs run without sharing", named,
+            strerror(-fd));
+    else
+        say(NOTE, "no daemon runs; `gmux run` starts one in %s", ctl_place_pipe_directory());
+    if (fd < 0 && !(named && *named))
+        unsetenv("CUDA_MPS_PIPE_DIRECTORY"); /* as a program would find it */
+}
+
+static void check_device(const char *folder)
+{
+    int status = 0;
+    if (!folder)
+        return;
+    snprintf(library_path, sizeof(library_path), "%s/libcuda.so.1", folder);
+    GM_AUTO_FREE char *said = in_child(child_init, &status);
+    char *tab = said ? strchr(said, '\t') : NULL;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        say(BAD, "a program that starts here gets no answer in %d s", PROBE_S);
+    else if (WIFSIGNALED(status))
+        say(BAD, "a program that starts here ends with signal %d", WTERMSIG(status));
+    else if (tab)
+        say(OK, "a program that starts here gets %.*s device%s: %s", (int)(tab - said), said,
+            strncmp(said, "1\t", 2) == 0 ? "" : "s", tab + 1);
+    else
+        say(BAD, "a program that starts here gets no device: %s", said ? said : "");
+}
+
+int cli_doctor(const struct cli_command *c, int argc, char **argv)
+{
+    struct gm_options walk;
+    cli_options_init(c, &walk, argc, argv);
+    if (cli_options_next(&walk) != GM_OPTIONS_END)
+        return 1;
+    GM_AUTO_FREE char *folder = cli_library_folder();
+    check_library(folder);
+    if (walk.index < argc)
+        check_program(argv[walk.index]);
+    check_place();
+    check_device(folder);
+    return problems ? 1 : 0;
+}

@@ -1,0 +1,143 @@
+/*
+ * gmux ls: the daemon's `clients` and `pending` in one table, for people.
+ */
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cli/command.h"
+#include "cli/place.h"
+#include "cli/table.h"
+
+enum { FORMAT = 1 };
+
+const struct gm_option cli_list_options[] = {
+    { .id = FORMAT,
+      .letter = 'f',
+      .name = "format",
+      .argument = "FORMAT",
+      .help = "table or csv; with \",noheader\" no first line" },
+    { .name = NULL },
+};
+
+static const char *const headings[] = { "CLIENT", "USER",     "SERVER", "DEVICE", "STATE",
+                                        "SHARE",  "PRIORITY", "MEMORY", "LIMIT",  "COMMAND" };
+
+/* Fields of the daemon's lines, in their order. */
+enum { PID, UID, UUID, STATE, SHARE, PRIORITY, USED, LIMIT, COMMAND, CLIENT_FIELDS };
+enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, PENDING_FIELDS };
+
+static void add_user(struct cli_table *t, const char *uid)
+{
+    uint64_t number;
+    const struct passwd *pw = gm_parse_u64(uid, UINT32_MAX, &number) ? getpwuid((uid_t)number) : NULL;
+    cli_table_add(t, pw ? pw->pw_name : uid);
+}
+
+/* Bytes as a person reads them; programs get the number. */
+static void add_bytes(struct cli_table *t, const char *text, enum cli_format format)
+{
+    static const char units[] = "BKMGT";
+    uint64_t bytes;
+    unsigned unit = 0;
+    if (format == CLI_CSV || !gm_parse_u64(text, UINT64_MAX, &bytes)) {
+        cli_table_add(t, text);
+        return;
+    }
+    double value = (double)bytes;
+    while (value >= 1024 && unit + 2 < sizeof(units)) {
+        value /= 1024;
+        unit++;
+    }
+    cli_table_addf(t, unit && value < 10 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+}
+
+static void add_client(struct cli_table *t, char **f, const char *server, enum cli_format format)
+{
+    cli_table_add(t, f[PID]);
+    add_user(t, f[UID]);
+    cli_table_add(t, server);
+    cli_table_addf(t, format == CLI_CSV ? "%s" : "%.12s", f[UUID]); /* "GPU-" and eight digits tell devices apart */
+    cli_table_add(t, f[STATE]);
+    cli_table_add(t, f[SHARE]);
+    cli_table_add(t, f[PRIORITY]);
+    add_bytes(t, f[USED], format);
+    add_bytes(t, f[LIMIT], format);
+    cli_table_add(t, f[COMMAND]);
+}
+
+static void add_pending(struct cli_table *t, char **f)
+{
+    cli_table_add(t, f[P_PID]);
+    add_user(t, f[P_UID]);
+    cli_table_add(t, "-");
+    cli_table_add(t, "-");
+    cli_table_addf(t, "waits %ss: %s", f[P_SECONDS], f[P_WHY]);
+    for (int i = 0; i < 4; i++)
+        cli_table_add(t, "-");
+    cli_table_add(t, f[P_COMMAND]);
+}
+
+/* The clients of one server. False when the daemon does not answer. */
+static bool list_server(int fd, struct cli_table *t, const char *server, enum cli_format format)
+{
+    char *f[CLIENT_FIELDS];
+    GM_AUTO_FREE char *text = cli_ask(fd, "clients %s", server);
+    char *rest = text;
+    char *line;
+    while ((line = strsep(&rest, "\n")))
+        if (cli_fields(line, f, CLIENT_FIELDS) == CLIENT_FIELDS)
+            add_client(t, f, server, format);
+        else if (*line)
+            fprintf(stderr, "gmux ls: %s\n", line);
+    return text != NULL;
+}
+
+static int read_format(const char *text, enum cli_format *format, bool *first_line)
+{
+    const char *comma = strchr(text, ',');
+    size_t n = comma ? (size_t)(comma - text) : strlen(text);
+    *first_line = !comma;
+    if (n == 3 && memcmp(text, "csv", n) == 0)
+        *format = CLI_CSV;
+    else if (n == 5 && memcmp(text, "table", n) == 0)
+        *format = CLI_TABLE;
+    else
+        n = 0;
+    return n == 0 || (comma && strcmp(comma, ",noheader") != 0)
+               ? cli_fail("format is table or csv, with \",noheader\" or without, not \"%s\"", text)
+               : 0;
+}
+
+int cli_list(const struct cli_command *c, int argc, char **argv)
+{
+    struct gm_options walk;
+    enum cli_format format = CLI_TABLE;
+    bool first_line = true;
+    char *f[PENDING_FIELDS], *line;
+    int id;
+    cli_options_init(c, &walk, argc, argv);
+    while ((id = cli_options_next(&walk)) > 0)
+        if (read_format(walk.argument, &format, &first_line) != 0)
+            return 1;
+    if (id < 0)
+        return 1;
+    GM_AUTO_FD int fd = cli_place_require();
+    if (fd < 0)
+        return 1;
+    struct cli_table t = { .headings = headings, .columns = GM_ARRAY_LEN(headings) };
+    GM_AUTO_FREE char *servers = cli_ask(fd, "get_server_list");
+    char *rest = servers;
+    while ((line = strsep(&rest, "\n")))
+        if (*line && !list_server(fd, &t, line, format))
+            return 1;
+    GM_AUTO_FREE char *pending = servers ? cli_ask(fd, "pending") : NULL;
+    rest = pending;
+    while ((line = strsep(&rest, "\n")))
+        if (cli_fields(line, f, PENDING_FIELDS) == PENDING_FIELDS)
+            add_pending(&t, f);
+    cli_table_print(&t, format, first_line);
+    return pending ? 0 : 1;
+}

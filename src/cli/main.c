@@ -1,0 +1,114 @@
+/*
+ * gmux: runs programs on a shared device, shows who uses it, sets their limits. A thin layer over the daemon's UI
+ * (control/ui.h): whatever it does, gmux-control(1) can do, too.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+
+const struct cli_command cli_commands[] = {
+    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device", cli_run_options,
+      cli_run },
+    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait", cli_list_options, cli_list },
+    { "set", "CLIENT|USER LIMIT=VALUE...", "Set share=, memory= and priority= of a process or a user", NULL,
+      cli_set },
+    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon", cli_stop_options,
+      cli_stop },
+    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong", NULL, cli_doctor },
+    { NULL, NULL, NULL, NULL, NULL },
+};
+
+static const char *command_name = "gmux";
+
+int cli_fail(const char *fmt, ...)
+{
+    va_list ap;
+    fprintf(stderr, "%s: ", command_name);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return 1;
+}
+
+static void print_usage(const struct cli_command *c, FILE *out)
+{
+    fprintf(out, "Usage: gmux %s %s\n%s.\n", c->name, c->arguments, c->help);
+    if (c->options) {
+        fputs("\nOptions:\n", out);
+        gm_options_print_help(c->options, out);
+    }
+}
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: gmux COMMAND [OPTION]... [WORD]...\n\nCommands:\n", out);
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        fprintf(out, "  %-8s %s\n", c->name, c->help);
+    fputs(
+        "\n`gmux COMMAND --help` says more. The daemon is the one in CUDA_MPS_PIPE_DIRECTORY, else the machine's in\n"
+        "/tmp/nvidia-mps, else one of your own, which `gmux run` starts. See gmux(1).\n",
+        out);
+}
+
+static void print_commands_scdoc(void)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        printf("*gmux %s* %s\n\t%s.\n\n", c->name, c->arguments, c->help);
+        if (c->options)
+            gm_options_print_scdoc(c->options, stdout);
+    }
+}
+
+static const struct gm_option no_options[] = { { .name = NULL } };
+
+void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv)
+{
+    gm_options_init(walk, c->options ? c->options : no_options, argc, argv);
+}
+
+int cli_options_next(struct gm_options *walk)
+{
+    int id = gm_options_next(walk);
+    if (id >= 0)
+        return id;
+    cli_fail("option %s %s", walk->word,
+             id == GM_OPTIONS_UNKNOWN       ? "is unknown"
+             : id == GM_OPTIONS_NO_ARGUMENT ? "needs an argument"
+                                            : "takes no argument");
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+    static char prefix[32];
+    signal(SIGPIPE, SIG_IGN);
+    gm_log_init("gmux", GM_LOG_WARN);
+    if (strcmp(name, "--version") == 0) {
+        printf("gmux %s\n", GMUX_VERSION);
+        return 0;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help(stdout);
+        return argc > 1 ? 0 : 1;
+    }
+    if (strcmp(name, "--dump-commands") == 0) {
+        print_commands_scdoc();
+        return 0;
+    }
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (strcmp(c->name, name) == 0) {
+            snprintf(prefix, sizeof(prefix), "gmux %s", name);
+            command_name = prefix;
+            if (argc > 2 && strcmp(argv[2], "--help") == 0) {
+                print_usage(c, stdout);
+                return 0;
+            }
+            return c->run(c, argc - 1, argv + 1);
+        }
+    return cli_fail("there is no command \"%s\"; `gmux --help` lists them", name);
+}

@@ -1,0 +1,142 @@
+#include "cli/place.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "control/place.h"
+#include "control/ui.h"
+#include "transport/sock.h"
+#include "transport/trust.h"
+
+#define PIPE_VARIABLE "CUDA_MPS_PIPE_DIRECTORY"
+#define LOG_VARIABLE  "CUDA_MPS_LOG_DIRECTORY"
+
+/* To the daemon that listens in the place that the environment names, if it is believed. */
+static int connect_here(void)
+{
+    struct tp_peer peer;
+    GM_AUTO_FD int fd = ctl_ui_connect();
+    int r = fd < 0 ? fd : tp_peer(fd, &peer);
+    if (r < 0)
+        return r;
+    return tp_daemon_is_trusted(peer.uid) ? gm_take_fd(&fd) : -EPERM;
+}
+
+static void own_directory(char *out, size_t size)
+{
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (runtime && *runtime)
+        snprintf(out, size, "%s/gmux", runtime);
+    else
+        snprintf(out, size, "/tmp/gmux-%u", (unsigned)geteuid());
+}
+
+int cli_place_connect(void)
+{
+    char own[PATH_MAX];
+    const char *named = getenv(PIPE_VARIABLE);
+    int fd = connect_here();
+    if (fd >= 0 || (named && *named))
+        return fd;
+    own_directory(own, sizeof(own));
+    setenv(PIPE_VARIABLE, own, 1);
+    return connect_here();
+}
+
+int cli_place_require(void)
+{
+    int fd = cli_place_connect();
+    if (fd == -EPERM)
+        return cli_fail("the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)",
+                        ctl_place_pipe_directory()),
+               -1;
+    if (fd < 0)
+        return cli_fail("no daemon runs in %s: %s", ctl_place_pipe_directory(), strerror(-fd)), -1;
+    return fd;
+}
+
+char *cli_find_beside(const char *const *names)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        return NULL;
+    self[n] = '\0';
+    const char *folder = dirname(self);
+    for (; *names; names++) {
+        char *path;
+        if (asprintf(&path, "%s/%s", folder, *names) < 0)
+            return NULL;
+        char *real = realpath(path, NULL);
+        free(path);
+        if (real)
+            return real;
+    }
+    return NULL;
+}
+
+/* The folder of a daemon of one's own; others may look for its socket. */
+static int make_folder(const char *path)
+{
+    if (mkdir(path, 0755) == 0 || errno == EEXIST)
+        return 0;
+    return cli_fail("cannot make %s: %s", path, strerror(errno)), -1;
+}
+
+int cli_place_start(void)
+{
+    static const char *const names[] = { "gmux-control", "../control/gmux-control", NULL };
+    GM_AUTO_FREE char *program = cli_find_beside(names);
+    char log[PATH_MAX];
+    int status;
+    if (!program)
+        return cli_fail("gmux-control is not installed beside gmux"), -1;
+    if (make_folder(ctl_place_pipe_directory()) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid < 0)
+        return cli_fail("cannot start a daemon: %s", strerror(errno)), -1;
+    if (pid == 0) {
+        snprintf(log, sizeof(log), "%s/log", ctl_place_pipe_directory());
+        setenv(LOG_VARIABLE, log, 0);
+        /* What is for the program is not for everybody whom the daemon will serve. */
+        unsetenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+        unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+        unsetenv("CUDA_MPS_CLIENT_PRIORITY");
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        execl(program, "gmux-control", "-d", (char *)NULL);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return 0; /* whether it runs shows when we connect; somebody else may have started it at the same time */
+}
+
+char *cli_ask(int fd, const char *fmt, ...)
+{
+    char *line, *answer = NULL;
+    size_t size;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&line, fmt, ap);
+    va_end(ap);
+    FILE *out = n < 0 ? NULL : open_memstream(&answer, &size);
+    bool good = out && ctl_ui_ask(fd, line, out);
+    if (out)
+        fclose(out);
+    if (n >= 0)
+        free(line);
+    if (good)
+        return answer;
+    free(answer);
+    cli_fail("the daemon does not answer");
+    return NULL;
+}

@@ -1,0 +1,67 @@
+#include "control/users.h"
+
+#include <stdlib.h>
+
+#include "control/link.h"
+
+static struct ctl_user *find_user(const struct ctl_daemon *d, uid_t uid)
+{
+    gm_list_for_each (u, &d->users, struct ctl_user, link)
+        if (u->uid == uid)
+            return u;
+    return NULL;
+}
+
+const struct ctl_wish *ctl_user_limits(const struct ctl_daemon *d, uid_t uid)
+{
+    const struct ctl_user *u = find_user(d, uid);
+    return u ? &u->limits : NULL;
+}
+
+bool ctl_user_set_limits(struct ctl_daemon *d, uid_t uid, const struct ctl_wish *limits)
+{
+    struct ctl_user *u = find_user(d, uid);
+    if (!u) {
+        u = calloc(1, sizeof(*u));
+        if (!u)
+            return false;
+        u->uid = uid;
+        gm_list_append(&d->users, &u->link);
+    }
+    u->limits = *limits;
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        gm_list_for_each (c, &s->clients, struct ctl_client, link)
+            if (c->uid == uid)
+                ctl_client_send_limits(s, c);
+    return true;
+}
+
+void ctl_client_set_wish(struct ctl_server *s, struct ctl_client *c, const struct ctl_wish *wish)
+{
+    c->wish = *wish;
+    ctl_client_send_limits(s, c);
+}
+
+void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)
+{
+    uint8_t buffer[1024];
+    struct wire_enc e;
+    const struct ctl_wish *user = ctl_user_limits(s->daemon, c->uid);
+    struct ctl_wish w = user ? ctl_wish_lower(&c->wish, user) : c->wish;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_client_limits(&e, 0,
+                                 &(struct wire_link_client_limits) { .pid = c->key,
+                                                                     .share_pct = w.share_pct,
+                                                                     .priority = w.priority,
+                                                                     .memory_limits = w.memory,
+                                                                     .memory_ceiling = user ? user->memory : "" });
+    ctl_link_send(s, &e);
+}
+
+void ctl_users_free(struct ctl_daemon *d)
+{
+    gm_list_for_each_safe (u, &d->users, struct ctl_user, link) {
+        gm_list_remove(&u->link);
+        free(u);
+    }
+}

@@ -1,0 +1,191 @@
+# gmux, the command that people type: programs on the software device, a daemon of one's own, limits that change.
+
+load helper
+
+setup() {
+    real_setup
+    gmux=$GMUX_BUILD/src/cli/gmux
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY LD_LIBRARY_PATH
+    export XDG_RUNTIME_DIR=$DIR/run
+    mkdir "$XDG_RUNTIME_DIR"
+}
+
+teardown() {
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/run/gmux CUDA_MPS_LOG_DIRECTORY=$DIR/run/gmux/log
+    "$control" quit -t 0 >/dev/null || true
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe
+    common_teardown
+}
+
+# row PID: the fields of a client's row, in `f`.
+row() {
+    local line
+    line=$("$gmux" ls --format=csv,noheader | grep "^$1,")
+    IFS=, read -ra f <<<"$line"
+    [ "${#f[@]}" -ge 10 ]
+}
+
+is_active() {
+    row "$1" && [ "${f[4]}" = active ]
+}
+
+busy() {
+    start_program nbody "$gmux" run "$@" -- "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=4096 -iterations=1000000
+    until_true 200 is_active "$nbody"
+}
+
+@test "run starts a daemon of one's own, ls shows the program, set changes it at once, stop ends it" {
+    busy --share 33 --memory=2G -p low
+    [ -S "$DIR/run/gmux/control" ]
+    [ "${f[1]}" = "$(id -un)" ]
+    [ "${f[5]} ${f[6]} ${f[8]}" = "33.0 low $((2 << 30))" ]
+    [ "${f[7]}" -gt 0 ]
+    [[ ${f[9]} == *"/nbody -benchmark"* ]]
+    run -0 "$gmux" ls
+    [ "${#lines[@]}" = 2 ]
+    [[ ${lines[0]} == "CLIENT "*" COMMAND" && ${lines[1]} == "$nbody "*" 2.0G "* ]]
+    run -0 "$gmux" set "$nbody" share=20.5 memory=512M
+    row "$nbody"
+    [ "${f[5]} ${f[6]} ${f[8]}" = "20.5 low $((512 << 20))" ]
+    run -0 "$gmux" set "$nbody" share= priority=normal # back to what the daemon allows
+    row "$nbody"
+    [ "${f[5]} ${f[6]}" = "100.0 normal" ]
+    run -0 "$gmux" stop "$nbody"
+    until_true 100 grep -q MPS_CLIENT_TERMINATED "$DIR/nbody.out"
+    run -0 "$gmux" stop
+    run -1 "$gmux" ls
+    [[ $output == "gmux ls: no daemon runs in $DIR/run/gmux: "* ]]
+}
+
+@test "the limits of a user hold for his programs, those to come too, and only lower theirs" {
+    busy --share 50
+    run -0 "$gmux" set "$(id -un)" share=30 memory=1G
+    row "$nbody"
+    [ "${f[5]} ${f[8]}" = "30.0 $((1 << 30))" ]
+    run -0 "$gmux" set "$nbody" share=80
+    row "$nbody"
+    [ "${f[5]}" = 30.0 ]
+    kill -9 "$nbody"
+    busy --share 10
+    row "$nbody"
+    [ "${f[5]} ${f[8]}" = "10.0 $((1 << 30))" ]
+    run -0 "$gmux" set "user:$(id -u)" share= memory=
+    run -0 "$gmux" set "$nbody" share=80
+    row "$nbody"
+    [ "${f[5]} ${f[8]}" != "10.0 $((1 << 30))" ]
+    [ "${f[5]}" = 80.0 ]
+}
+
+@test "a set share holds within a second" {
+    busy
+    executor=$(pgrep -n -P "${f[2]}")
+    used() { awk '{ print $14 + $15 }' "/proc/$executor/stat"; }
+    run -0 "$gmux" set "$nbody" share=10
+    until_true 10 false || true
+    before=$(used) begin=${EPOCHREALTIME//[!0-9]/}
+    until_true 20 false || true
+    part=$((($(used) - before) * 1000000 / $(getconf CLK_TCK) * 100 / (${EPOCHREALTIME//[!0-9]/} - begin) / $(nproc)))
+    echo "$part %" >&2
+    [ "$part" -le 16 ]
+}
+
+@test "a user sees the command lines of his own programs, and stops and limits only those" {
+    two_users "$GMUX_BUILD/examples/vecadd"
+    export CUDA_MPS_PIPE_DIRECTORY=$DIR/pipe CUDA_MPS_LOG_DIRECTORY=$DIR/log
+    start_daemon
+    start_program one "${a[@]}" "$gmux" run -- "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=4096 -iterations=1000000
+    until_true 200 is_active "$one"
+    server=${f[2]}
+    run -0 "${b[@]}" "$gmux" ls --format=csv,noheader
+    [[ $output == "$one,12345,$server,"*",-" ]]
+    for refused in "set $one share=5" "stop $one" "set user:12346 share=5" stop; do
+        run -1 "${b[@]}" "$gmux" $refused
+        [[ $output == "gmux ${refused%% *}: Only user 0 and root may use "* ]]
+    done
+    run -0 "${a[@]}" "$gmux" set "$one" share=40
+    row "$one"
+    [ "${f[5]}" = 40.0 ]
+    run -0 "${a[@]}" "$gmux" stop "$one"
+    until_true 100 gone "$one"
+}
+
+@test "run: the program gets our library in front of its own, its arguments and its status" {
+    LD_LIBRARY_PATH=/somewhere run -0 "$gmux" run -- sh -c 'echo "$LD_LIBRARY_PATH|$0|$1|$GMUX_REQUIRE"' 'a b' ''
+    [ "$output" = "$GMUX_BUILD/src/client:/somewhere|a b||" ]
+    run -0 "$gmux" run --require -d 0 sh -c 'echo "$GMUX_REQUIRE $CUDA_VISIBLE_DEVICES"'
+    [ "$output" = "1 0" ]
+    run -7 "$gmux" run sh -c 'exit 7'
+    run -127 "$gmux" run "$DIR/nothing"
+    [ "$output" = "gmux run: $DIR/nothing: No such file or directory" ]
+    run -126 "$gmux" run /etc/passwd
+    # A daemon of one's own is one for all: its defaults are not those of the program that it was started for.
+    [ "$(CUDA_MPS_PIPE_DIRECTORY=$DIR/run/gmux "$control" get_default_active_thread_percentage)" = 100.0 ]
+}
+
+@test "mistakes get one line and status 1, and change nothing" {
+    busy
+    row "$nbody"
+    before=${f[*]:5:2}
+    big=$(printf '9%.0s' {1..400})
+    for words in frob "ls -x" "ls --format" "ls --format=xml" "ls --format=csv,x" "run" "run --share" "run --share=0 true" \
+        "run --share 101 true" "run --share -3 true" "run -s 1e1 true" "run --memory 5 true" "run --memory $big true" \
+        "run -p 2 true" "run --require=1 true" "set" "set 1" "set $nbody" "set $nbody share" "set $nbody share=x" \
+        "set $nbody share=-1" "set $nbody share=$big" "set $nbody memory=$big" "set $nbody memory=12" "set $nbody priority=9" \
+        "set $nbody frob=1" "set $nbody share=5 frob=1" "set 999999999 share=3" "set nobody-there share=3" \
+        "set user:$big share=3" "stop 1 2" "stop x" "stop 999999999" "stop --now 3" "stop --frob" "doctor --frob"; do
+        run -1 "$gmux" $words
+        [ "${#lines[@]}" = 1 ] && [[ $output == "gmux"*": "* ]] || {
+            echo "gmux $words: $output"
+            false
+        }
+    done
+    run -1 "$gmux" set "$nbody" $'share=\xff\xfe'
+    run -1 "$gmux" set "$nbody" $'share=5\nquit'
+    run -1 "$gmux" set $'root\tx' share=5
+    row "$nbody"
+    [ "${f[*]:5:2}" = "$before" ]
+}
+
+@test "doctor says what a program gets and what is wrong" {
+    run -0 "$gmux" doctor -- "$GMUX_BUILD/examples/vecadd"
+    [[ $output == *"note no daemon runs"* && $output == *"it is linked with libcuda.so.1"* ]]
+    [[ $output == *"gets 1 device: gmux soft device"* ]]
+    CUDA_MPS_PIPE_DIRECTORY=$DIR/nowhere run -1 "$gmux" doctor
+    [[ $output == *"BAD  CUDA_MPS_PIPE_DIRECTORY is $DIR/nowhere, and no daemon is there"* ]]
+    CUDA_MPS_PIPE_DIRECTORY=$(printf "/x%.0s" {1..60}) run -1 "$gmux" doctor
+    [[ $output == *"BAD  CUDA_MPS_PIPE_DIRECTORY is longer than"* ]]
+    printf '#!/usr/bin/env python3\n' >"$DIR/script"
+    chmod +x "$DIR/script"
+    run -0 "$gmux" doctor "$DIR/script"
+    [[ $output == *"it is a script for /usr/bin/env python3"* ]]
+    run -1 "$gmux" doctor "$DIR/nothing"
+    [[ $output == *"BAD  $DIR/nothing: No such file or directory"* ]]
+}
+
+# Bytes of a program at an offset, as octal escapes.
+patch() {
+    cp "$GMUX_BUILD/examples/vecadd" "$DIR/patched"
+    printf "$2" | dd of="$DIR/patched" bs=1 seek="$1" conv=notrunc status=none
+}
+
+@test "doctor reads any file" {
+    patch 4 '\001'
+    run -1 "$gmux" doctor "$DIR/patched"
+    [[ $output == *"BAD  it is a 32-bit program"* ]]
+    patch 18 '\267'
+    run -1 "$gmux" doctor "$DIR/patched"
+    [[ $output == *"BAD  it is for another processor"* ]]
+    for offset in 32 40 54 56; do # where the headers are, how long and how many
+        patch "$offset" '\377\377\377\377'
+        run "$gmux" doctor "$DIR/patched"
+        [ "$status" -le 1 ]
+    done
+    for size in 1 3 16 63 64 65 200 1000; do
+        head -c "$size" "$GMUX_BUILD/examples/vecadd" >"$DIR/patched"
+        run "$gmux" doctor "$DIR/patched"
+        [ "$status" -le 1 ]
+    done
+    mkfifo "$DIR/fifo"
+    run -1 "$gmux" doctor "$DIR/fifo"
+    run -1 "$gmux" doctor "$DIR"
+}
