@@ -2,6 +2,10 @@
 
 #include <time.h>
 
+#include "base/log.h"
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
+
 #define NAP_NS     GM_NS_PER_MS
 #define NAP_MAX_NS (4 * GM_NS_PER_MS)
 #define SHORTLY_NS (20 * GM_NS_PER_US)
@@ -50,17 +54,17 @@ static bool is_idle(const struct dev_queue *q)
     return true;
 }
 
-static bool all_hands_are_off(const struct dev *d)
+static bool all_hands_are_off(const struct dev *d, uint32_t gpus)
 {
     gm_list_for_each (c, &d->clients, struct dev_client, link)
-        if (atomic_load_explicit(&c->handing, memory_order_seq_cst))
+        if (atomic_load(&c->handing) && (atomic_load(&c->uses) & gpus))
             return false;
     return true;
 }
 
 static bool are_idle(const struct dev *d, uint32_t gpus)
 {
-    if (!all_hands_are_off(d))
+    if (!all_hands_are_off(d, gpus))
         return false;
     gm_list_for_each (q, &d->active, struct dev_queue, active)
         if ((gpus & CUDA_GPU_BIT(q->gpu)) && is_in_flight(q) && !q->drains)
@@ -110,14 +114,18 @@ static void nap(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
+/* Whoever wants a safe point closes its contexts and then looks who hands over to them; here it is the other way about, so that either sees the other. */
+static bool is_closed(const struct dev_client *c)
+{
+    return atomic_load(&c->dev->closed) & atomic_load(&c->uses);
+}
+
 bool cuda_hands_try(struct dev_client *c)
 {
-    const struct dev *d = c->dev;
-    if (GM_LIKELY(atomic_load_explicit(&c->handing, memory_order_relaxed) &&
-                  atomic_load_explicit(&d->points, memory_order_relaxed) == 0))
+    if (GM_LIKELY(atomic_load_explicit(&c->handing, memory_order_relaxed) && !is_closed(c)))
         return true;
-    atomic_store_explicit(&c->handing, true, memory_order_seq_cst);
-    if (GM_LIKELY(atomic_load_explicit(&d->points, memory_order_seq_cst) == 0))
+    atomic_store(&c->handing, true);
+    if (GM_LIKELY(!is_closed(c)))
         return true;
     cuda_hands_off(c);
     return false;
@@ -153,30 +161,56 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
     return false;
 }
 
+/* The same: the contexts that there may be, of these. */
+#define for_each_context(g, d, gpus)                                                                                 \
+    for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                                                 \
+        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->seconds[i_ - (d)->count];                 \
+             g && (CUDA_GPU_BIT(g) & (gpus)); g = NULL)
+
+/* The same. */
+static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
+{
+    for_each_context(g, d, gpus) if (!g->point.idle || now - g->point.since > POINT_NS) return false;
+    return true;
+}
+
+/* The same: nobody else has one there, and what is in flight is likely to end soon. */
+static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now)
+{
+    bool too_soon = false;
+    for_each_context(g, d, gpus)
+    {
+        const struct cuda_safe_point *p = &g->point;
+        const uint64_t pause = c ? p->took : (NOBODYS_PART - 1) * p->took;
+        if (p->calls)
+            return false;
+        too_soon |= now - p->over < GM_MIN(pause, PAUSE_MAX_NS);
+    }
+    return are_quiet(d, gpus, now) && !(too_soon && others_are_busy(d, c, gpus));
+}
+
 /* The same. *joins: there is one, and the contexts are idle. */
 static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now, bool *joins)
 {
-    const uint32_t points = atomic_load_explicit(&d->points, memory_order_relaxed);
-    *joins = points && (d->points_idle & gpus) == gpus;
-    if (*joins ? now - d->points_since > POINT_NS : points != 0)
+    *joins = may_join(d, gpus, now);
+    if (!*joins && !may_begin(d, c, gpus, now))
         return false;
-    const uint64_t since = now - d->points_over, pause = c ? d->points_took : (NOBODYS_PART - 1) * d->points_took;
-    const bool too_soon = since < GM_MIN(pause, PAUSE_MAX_NS);
-    if (!*joins && (!are_quiet(d, gpus, now) || (too_soon && others_are_busy(d, c, gpus))))
-        return false;
-    d->points_since = *joins ? d->points_since : now;
-    atomic_fetch_add_explicit(&d->points, 1, memory_order_seq_cst);
+    for_each_context(g, d, gpus) if (g->point.calls++ == 0) g->point.since = now;
+    atomic_fetch_or(&d->closed, gpus);
     return true;
 }
 
 /* The same. */
-static void end(struct dev *d, uint64_t now)
+static void end(struct dev *d, uint32_t gpus, uint64_t now)
 {
-    if (atomic_fetch_sub_explicit(&d->points, 1, memory_order_seq_cst) != 1)
-        return;
-    d->points_idle = 0;
-    d->points_over = now;
-    d->points_took = now - d->points_since;
+    for_each_context(g, d, gpus)
+    {
+        struct cuda_safe_point *p = &g->point;
+        if (--p->calls != 0)
+            continue;
+        atomic_fetch_and(&d->closed, ~CUDA_GPU_BIT(g));
+        *p = (struct cuda_safe_point) { .over = now, .took = now - p->since };
+    }
 }
 
 /* The same, but not meanwhile: those that have begun to hand over end that, and what is in flight ends. False: it takes too long. */
@@ -204,10 +238,9 @@ bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
     admitted = begin(d, c, gpus, now, &joins);
     if (admitted && !joins) {
         admitted = drain(d, c, gpus, now + 2 * GM_MAX(d->rest_ns, NAP_NS));
-        if (admitted)
-            d->points_idle = gpus;
-        else
-            end(d, gm_now_ns());
+        for_each_context(g, d, gpus) g->point.idle = admitted;
+        if (!admitted)
+            end(d, gpus, gm_now_ns());
     }
     pthread_mutex_unlock(&d->lock);
     return admitted;
@@ -225,12 +258,12 @@ bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_
     return true;
 }
 
-void cuda_admit_end(struct dev *d)
+void cuda_admit_end(struct dev *d, uint32_t gpus)
 {
     if (d->rest_ns == CUDA_NEVER)
         return;
     pthread_mutex_lock(&d->lock);
-    end(d, gm_now_ns());
+    end(d, gpus, gm_now_ns());
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -270,9 +303,9 @@ bool cuda_admit_own(struct dev_client *c, uint32_t gpus)
     return admitted;
 }
 
-void cuda_admit_own_end(struct dev_client *c)
+void cuda_admit_own_end(struct dev_client *c, uint32_t gpus)
 {
-    cuda_admit_end(c->dev);
+    cuda_admit_end(c->dev, gpus);
     cuda_hands_back(c);
 }
 
@@ -320,22 +353,27 @@ bool cuda_freeze(struct dev *d)
 
 /* --- calls that may wait in the driver ------------------------------------------------------------------------------- */
 
-static void count(struct dev *d, uint32_t gpus, uint32_t more)
+/* dev->lock held. */
+static bool is_idle_there(struct dev *d, uint32_t gpus)
+{
+    for_each_context(g, d, gpus) if (g->context && !g->point.idle) return false;
+    return true;
+}
+
+void cuda_call_begin(struct dev *d, uint32_t gpus, enum cuda_call_class class)
 {
     pthread_mutex_lock(&d->lock);
-    for (uint32_t i = 0; i < d->count; i++) {
-        d->gpus[i].waits += gpus & CUDA_GPU_BIT(&d->gpus[i]) ? more : 0;
-        d->seconds[i].waits += gpus & CUDA_GPU_BIT(&d->seconds[i]) ? more : 0;
-    }
+    const bool early = class == CUDA_IDLE && d->rest_ns != CUDA_NEVER && !is_idle_there(d, gpus);
+    for_each_context(g, d, gpus) g->waits++;
     pthread_mutex_unlock(&d->lock);
+    if (early && !atomic_load(&d->dead))
+        gm_warn(&topic, "a call that wants a context idle is made outside of a safe point");
 }
 
-void cuda_wait_begin(struct dev *d, uint32_t gpus)
+CUresult cuda_call_end(struct dev *d, uint32_t gpus, CUresult r)
 {
-    count(d, gpus, 1);
-}
-
-void cuda_wait_end(struct dev *d, uint32_t gpus)
-{
-    count(d, gpus, UINT32_MAX); /* one less */
+    pthread_mutex_lock(&d->lock);
+    for_each_context(g, d, gpus) g->waits--;
+    pthread_mutex_unlock(&d->lock);
+    return r;
 }

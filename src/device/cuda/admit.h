@@ -57,11 +57,11 @@ bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
 GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus);
 /* The same, waiting until `deadline` (gm_now_ns). False: not before, or the client is about to be stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline);
-void cuda_admit_end(struct dev *d);
+void cuda_admit_end(struct dev *d, uint32_t gpus);
 
 /* --- the client's thread, or who stands in for it --- */
 
-/* It hands over from now on. False: there is a safe point. */
+/* It hands over from now on. False: there is a safe point of a context that it uses. */
 bool cuda_hands_try(struct dev_client *c);
 /* The same, waiting until that is over. */
 void cuda_hands_on(struct dev_client *c);
@@ -79,7 +79,7 @@ GM_MUST_CHECK bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t d
 
 /* cuda_admit_wait() for its own call, with its hands off; what of its own is in flight is waited for as others' is. */
 GM_MUST_CHECK bool cuda_admit_own(struct dev_client *c, uint32_t gpus);
-void cuda_admit_own_end(struct dev_client *c);
+void cuda_admit_own_end(struct dev_client *c, uint32_t gpus);
 
 /* --- the end of a client --- */
 
@@ -89,8 +89,14 @@ void cuda_drains(struct dev_queue *q, bool drains);
  * go on, if that does not come soon. What the gone have in flight does not count. */
 bool cuda_freeze(struct dev *d);
 
-/* Around a call that may wait in the driver: meanwhile the watch asks nothing of the GPUs, or it would wait, too, and nobody would hear of what is done, on whatever GPU. */
-void cuda_wait_begin(struct dev *d, uint32_t gpus);
-void cuda_wait_end(struct dev *d, uint32_t gpus);
+/* --- calls of the driver --- */
+
+/* One that may wait for what runs in `gpus`, as its class says (driver.h): CUresult. Meanwhile the watch asks nothing of those GPUs, or it would wait, too, and nobody
+ * would hear of what is done, on whatever GPU. */
+#define CUDA_CALL(d, gpus, name, ...)                                                                                \
+    cuda_call_end(d, gpus,                                                                                           \
+                  (cuda_call_begin(d, gpus, (enum cuda_call_class)CUDA_CLASS_##name), (d)->api.name(__VA_ARGS__)))
+void cuda_call_begin(struct dev *d, uint32_t gpus, enum cuda_call_class class);
+CUresult cuda_call_end(struct dev *d, uint32_t gpus, CUresult r);
 
 #endif

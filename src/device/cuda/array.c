@@ -103,12 +103,10 @@ static void destroy(struct dev_client *c, struct cuda_array *a)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     cuda_enter(a->gpu);
-    cuda_wait_begin(c->dev, CUDA_GPU_BIT(a->gpu));
     if (a->mipmap)
-        (void)c->dev->api.cuMipmappedArrayDestroy(a->mipmap);
+        (void)CUDA_CALL(c->dev, CUDA_GPU_BIT(a->gpu), cuMipmappedArrayDestroy, a->mipmap);
     if (a->array)
-        (void)c->dev->api.cuArrayDestroy(a->array);
-    cuda_wait_end(c->dev, CUDA_GPU_BIT(a->gpu));
+        (void)CUDA_CALL(c->dev, CUDA_GPU_BIT(a->gpu), cuArrayDestroy, a->array);
     free(a->levels);
     give_bytes(c, a->gpu, a->bytes);
     memset(a, 0, sizeof(*a));
@@ -136,9 +134,12 @@ static void reap(struct dev_client *c)
     if (!c->arrays_dying || !is_idle(c))
         return;
     for (uint32_t i = 0; i < c->arrays_count; i++)
-        if (c->arrays[i].dying && !c->arrays[i].users && cuda_admit_try(c->dev, c, CUDA_GPU_BIT(c->arrays[i].gpu))) {
+        if (c->arrays[i].dying && !c->arrays[i].users) {
+            const uint32_t gpus = CUDA_GPU_BIT(c->arrays[i].gpu);
+            if (!cuda_admit_try(c->dev, c, gpus))
+                continue;
             destroy(c, &c->arrays[i]);
-            cuda_admit_end(c->dev);
+            cuda_admit_end(c->dev, gpus);
             c->arrays_dying--;
         }
 }
@@ -151,7 +152,7 @@ static bool find_bytes(struct dev_client *c, uint64_t bytes)
     if (!c->arrays_dying || !is_idle(c) || !cuda_admit_wait(c->dev, c, CUDA_GPU_BIT(c->asked), UINT64_MAX))
         return false;
     reap(c); /* which joins */
-    cuda_admit_end(c->dev);
+    cuda_admit_end(c->dev, CUDA_GPU_BIT(c->asked));
     cuda_enter(c->asked);
     return take_bytes(c, c->asked, bytes);
 }

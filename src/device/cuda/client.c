@@ -389,15 +389,13 @@ static bool wait_to_end(struct dev_client *c)
 static void ended(struct dev_client *c, bool waited)
 {
     if (waited)
-        cuda_admit_end(c->dev);
+        cuda_admit_end(c->dev, UINT32_MAX);
 }
 
 /* It is mapped in all contexts. */
 static void unpin(struct dev_client *c, void *memory)
 {
-    cuda_wait_begin(c->dev, UINT32_MAX);
-    (void)c->dev->api.cuMemHostUnregister(memory);
-    cuda_wait_end(c->dev, UINT32_MAX);
+    (void)CUDA_CALL(c->dev, UINT32_MAX, cuMemHostUnregister, memory);
 }
 
 static void pinned_unmap(struct dev_client *c, struct cuda_range *r)
@@ -444,7 +442,7 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
         range_unmap(c, r);
     else if (wait_to_unpin(c)) { /* else it goes with the client */
         pinned_unmap(c, r);
-        cuda_admit_end(c->dev);
+        cuda_admit_end(c->dev, UINT32_MAX);
     }
 }
 

@@ -57,6 +57,8 @@ int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32
         c->owners[i] =
             (struct cuda_owner) { address, address + size, device, device == CUDA_HOST ? UINT32_MAX : 1u << device };
         c->owners_count++;
+        if (device != CUDA_HOST && c->dev->count > 1) /* a detour may go there */
+            atomic_fetch_or(&c->uses, 1u << device);
         r = GM_CUDA_SUCCESS;
     }
     pthread_mutex_unlock(&c->owners_lock);

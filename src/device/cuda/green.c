@@ -118,10 +118,9 @@ CUresult cuda_place_make_green(struct cuda_place *p, CUdevResource *chosen, unsi
     for (unsigned i = 0; i < count; i++)
         wanted += chosen[i].sm.smCount;
     CUresult r = d->api.cuDevResourceGenerateDesc(&description, chosen, count);
-    cuda_wait_begin(d, CUDA_GPU_BIT(p->gpu));
     if (r == CUDA_SUCCESS)
-        r = d->api.cuGreenCtxCreate(&p->green, description, p->gpu->device, CU_GREEN_CTX_DEFAULT_STREAM);
-    cuda_wait_end(d, CUDA_GPU_BIT(p->gpu));
+        r = CUDA_CALL(d, CUDA_GPU_BIT(p->gpu), cuGreenCtxCreate, &p->green, description, p->gpu->device,
+                      CU_GREEN_CTX_DEFAULT_STREAM);
     if (r == CUDA_SUCCESS && (r = d->api.cuCtxFromGreenCtx(&p->context, p->green)) != CUDA_SUCCESS)
         (void)d->api.cuGreenCtxDestroy(p->green);
     if (r != CUDA_SUCCESS) {
@@ -170,7 +169,7 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
         uint32_t wanted = GM_MIN(multiprocessors / g->groups.size, g->groups.count);
         take_groups(p, GM_MAX(wanted, 1u));
         r = join_groups(p);
-        cuda_admit_end(c->dev);
+        cuda_admit_end(c->dev, CUDA_GPU_BIT(g));
     }
     if (r != CUDA_SUCCESS) {
         give_groups(p);
@@ -182,6 +181,7 @@ CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multi
     gm_list_append(&c->places, &p->link);
     atomic_store_explicit(&seat->place, p, memory_order_release); /* or it is collected as one that was left */
     atomic_store_explicit(&seat->home, g, memory_order_release);
+    atomic_fetch_or(&c->uses, CUDA_GPU_BIT(g));
     pthread_mutex_unlock(&c->places_lock);
     return CUDA_SUCCESS;
 }
@@ -271,11 +271,12 @@ static void create_stream(struct dev_queue *q)
     CUstream s;
     CUresult r = make_stream(q, p, false, &s);
     if (r == CUDA_ERROR_NOT_READY) {
-        if (!cuda_second_settle(c, q->gpu->index))
+        struct cuda_gpu *g = cuda_second_settle(c, q->gpu->index);
+        if (!g)
             return;
         p = cuda_place_now(q); /* the client may have gone elsewhere */
         r = make_stream(q, p, true, &s);
-        cuda_second_settled(c);
+        cuda_second_settled(c, g);
     }
     if (!cuda_check(c, r, "the device refused to make a stream"))
         return;

@@ -44,9 +44,7 @@ void cuda_words_finish(struct dev_client *c)
 {
     if (!c->words)
         return;
-    cuda_wait_begin(c->dev, UINT32_MAX);
-    (void)c->dev->api.cuMemHostUnregister(c->words);
-    cuda_wait_end(c->dev, UINT32_MAX);
+    (void)CUDA_CALL(c->dev, UINT32_MAX, cuMemHostUnregister, c->words);
     munmap(c->words, WORDS_BYTES);
     c->words = NULL;
 }

@@ -20,10 +20,8 @@
 
 static void library_destroy(struct dev *d, struct cuda_library *l)
 {
-    cuda_wait_begin(d, l->gpus);
     if (l->handle)
-        (void)d->api.cuLibraryUnload(l->handle);
-    cuda_wait_end(d, l->gpus);
+        (void)CUDA_CALL(d, l->gpus, cuLibraryUnload, l->handle);
     if (l->bytes)
         munmap((void *)(uintptr_t)l->bytes, l->size);
     cuda_movable_close(&l->movable);
@@ -43,10 +41,11 @@ static void *unload(void *arg)
         struct cuda_library *l = gm_list_entry(d->unused.next, struct cuda_library, link);
         gm_list_remove(&l->link);
         pthread_mutex_unlock(&d->libraries_lock); /* launches need it */
-        bool admitted = cuda_admit_wait(d, NULL, l->gpus, gm_now_ns() + UNLOAD_NS);
+        const uint32_t gpus = l->gpus;
+        bool admitted = cuda_admit_wait(d, NULL, gpus, gm_now_ns() + UNLOAD_NS);
         if (admitted) {
             library_destroy(d, l);
-            cuda_admit_end(d);
+            cuda_admit_end(d, gpus);
         }
         pthread_mutex_lock(&d->libraries_lock);
         if (!admitted) /* others may be in contexts that are idle */
@@ -91,10 +90,7 @@ static void keep(struct dev *d, struct cuda_library *l)
 static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
 {
     CUmodule loaded;
-    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
-    CUresult r = g->dev->api.cuLibraryGetModule(&loaded, l);
-    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
-    return r;
+    return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetModule, &loaded, l);
 }
 
 /* PTX is compiled now, so that the program hears of its errors from the load. */
@@ -114,7 +110,7 @@ static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *
         return CUDA_ERROR_NOT_READY;
     l->gpus |= CUDA_GPU_BIT(g);
     r = get_module(g, l->handle);
-    cuda_admit_end(d);
+    cuda_admit_end(d, CUDA_GPU_BIT(g));
     return r;
 }
 
@@ -368,14 +364,12 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     cuda_enter(g);
     CUresult r = CUDA_SUCCESS;
     if (!find_loaded(l, g, k, out)) {
-        cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
-        r = g->dev->api.cuKernelGetFunction(out, k);
-        cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+        r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuKernelGetFunction, out, k);
         if (r == CUDA_SUCCESS)
             keep_loaded(l, g, k, *out);
     }
     if (waits)
-        cuda_second_settled(c);
+        cuda_second_settled(c, g);
     return r;
 }
 
@@ -398,7 +392,7 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     struct cuda_gpu *g = cuda_second_settle(c, device);
     if (!g)
         return CUDA_ERROR_NOT_READY;
-    cuda_second_settled(c);
+    cuda_second_settled(c, g);
     r = cuda_library_function(c, device, l, k, out);
     if (r == CUDA_SUCCESS)
         cuda_room_kernel(c, cuda_home(c, device), l, *out);
@@ -413,13 +407,11 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
     bool loaded = find_loaded(l, g, NULL, &none), waits = !is_there(l, g);
     if (waits && !(g = cuda_second_settle(c, device)))
         return CUDA_ERROR_NOT_READY;
-    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
-    CUresult r = g->dev->api.cuLibraryGetGlobal(address, size, l->handle, name);
-    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
+    CUresult r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetGlobal, address, size, l->handle, name);
     if (r == CUDA_SUCCESS && !loaded)
         keep_loaded(l, g, NULL, NULL);
     if (waits)
-        cuda_second_settled(c);
+        cuda_second_settled(c, g);
     return r;
 }
 

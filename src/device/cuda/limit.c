@@ -61,10 +61,7 @@ void cuda_limits_open(struct cuda_gpu *g)
 
 static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
 {
-    cuda_wait_begin(g->dev, CUDA_GPU_BIT(g));
-    CUresult r = g->dev->api.cuCtxSetLimit(limit, value);
-    cuda_wait_end(g->dev, CUDA_GPU_BIT(g));
-    return r;
+    return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
 }
 
 /* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which kernels may count on (room.h). So nothing is
@@ -120,7 +117,7 @@ static CUresult raise_stack(struct dev_client *c, uint64_t value)
     if (!g)
         return CUDA_ERROR_NOT_READY;
     CUresult r = raise_to(g, value);
-    cuda_second_settled(c);
+    cuda_second_settled(c, g);
     return r;
 }
 
@@ -134,7 +131,7 @@ static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
     if (!g)
         return CUDA_ERROR_NOT_READY;
     r = set(g, limit, value);
-    cuda_second_settled(c);
+    cuda_second_settled(c, g);
     /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
     return late ? CUDA_SUCCESS : r;

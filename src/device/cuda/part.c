@@ -199,7 +199,7 @@ struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole
         q->part_wanted = q->wanted;
         pthread_mutex_unlock(&c->places_lock);
         if (may && !made)
-            cuda_admit_own_end(c);
+            cuda_admit_own_end(c, CUDA_GPU_BIT(whole->gpu));
     }
     return q->part ? q->part : whole;
 }
@@ -222,7 +222,7 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     CUresult r = p ? split(p, &how, &s) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     pthread_mutex_unlock(&c->places_lock);
     if (!made)
-        cuda_admit_own_end(c);
+        cuda_admit_own_end(c, CUDA_GPU_BIT(whole->gpu));
     if (r == CUDA_SUCCESS)
         wire_put_call_split_is(reply,
                                &(struct wire_call_split_is) { .groups = s.count,

@@ -41,63 +41,86 @@ struct leaving {
     CUevent done; /* behind its last launch */
 };
 
-/* dev->lock held. Somebody wants room: those that are done have gone. */
+/* Somebody wants room: those that are done have gone. The driver is asked with a lock that only such wait for. */
 static void look_for_gone(struct dev *d)
 {
+    pthread_mutex_lock(&d->leaving_lock);
     gm_list_for_each_safe (l, &d->leaving, struct leaving, link) {
         if (l->gpu->waits || d->api.cuEventQuery(l->done) == CUDA_ERROR_NOT_READY)
             continue;
         (void)d->api.cuEventDestroy_v2(l->done);
+        pthread_mutex_lock(&d->lock);
         l->gpu->room.used--;
         l->gpu->room.nodes -= l->nodes;
+        pthread_mutex_unlock(&d->lock);
         gm_list_remove(&l->link);
         free(l);
     }
+    pthread_mutex_unlock(&d->leaving_lock);
 }
 
-/* True if there was one; `always`: one more has been made. */
-static bool take(struct dev *d, struct cuda_room *r, bool always)
+/* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`: they are taken all the same. */
+static bool try_take(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
-    if (r->used >= places(r))
-        look_for_gone(d);
-    bool has = r->used < places(r);
-    r->used += has || always;
-    r->made = GM_MAX(r->made, r->used);
+    const bool has = r->used < places(r) && (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
+    if (has || always) {
+        r->used++;
+        r->nodes += nodes;
+    }
     pthread_mutex_unlock(&d->lock);
     return has;
 }
 
-static void give(struct dev *d, struct cuda_room *r)
+static bool take(struct dev *d, struct cuda_room *r, uint32_t nodes)
+{
+    if (try_take(d, r, nodes, false))
+        return true;
+    look_for_gone(d);
+    return try_take(d, r, nodes, false);
+}
+
+static void give(struct dev *d, struct cuda_room *r, uint32_t nodes)
 {
     pthread_mutex_lock(&d->lock);
     r->used--;
+    r->nodes -= nodes;
     pthread_mutex_unlock(&d->lock);
 }
 
-static CUresult create(struct dev *d, const struct cuda_place *p, int priority, CUstream *out)
+/* So many there have been, and can be had again. */
+static void note_made(struct dev *d, struct cuda_room *r, uint32_t more)
 {
-    return p && p->green ? d->api.cuGreenCtxStreamCreate(out, p->green, CU_STREAM_NON_BLOCKING, priority)
-                         : d->api.cuStreamCreateWithPriority(out, CU_STREAM_NON_BLOCKING, priority);
+    pthread_mutex_lock(&d->lock);
+    r->made = GM_MAX(r->made, r->used + more);
+    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static CUresult create(struct cuda_gpu *g, const struct cuda_place *p, int priority, CUstream *out)
+{
+    const uint32_t gpus = CUDA_GPU_BIT(g);
+    return p && p->green
+               ? CUDA_CALL(g->dev, gpus, cuGreenCtxStreamCreate, out, p->green, CU_STREAM_NON_BLOCKING, priority)
+               : CUDA_CALL(g->dev, gpus, cuStreamCreateWithPriority, out, CU_STREAM_NON_BLOCKING, priority);
 }
 
 /* Places for those that will be wanted. */
-static void widen(struct dev *d, struct cuda_room *r, const struct cuda_place *p, uint32_t count)
+static void widen(struct cuda_gpu *g, struct cuda_room *r, const struct cuda_place *p, uint32_t count)
 {
+    struct dev *d = g->dev;
     CUstream spare[AHEAD];
     uint32_t n = 0;
-    while (n < count && create(d, p, 0, &spare[n]) == CUDA_SUCCESS)
+    while (n < count && create(g, p, 0, &spare[n]) == CUDA_SUCCESS)
         n++;
     for (uint32_t i = 0; i < n; i++)
         (void)d->api.cuStreamDestroy_v2(spare[i]);
-    pthread_mutex_lock(&d->lock);
-    r->made = GM_MAX(r->made, r->used + n);
-    pthread_mutex_unlock(&d->lock);
+    note_made(d, r, n);
 }
 
 void cuda_room_open(struct cuda_gpu *g)
 {
-    widen(g->dev, &g->room, NULL, AHEAD);
+    widen(g, &g->room, NULL, AHEAD);
 }
 
 CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, bool waited,
@@ -105,19 +128,17 @@ CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_
 {
     struct dev *d = c->dev;
     struct cuda_room *room = room_of(g, p);
-    bool has = take(d, room, false);
+    bool has = take(d, room, 0);
     if (!has && !waited)
         return CUDA_ERROR_NOT_READY;
     cuda_enter(g);
-    cuda_wait_begin(d, CUDA_GPU_BIT(g));
-    CUresult r = create(d, p, priority, out);
+    CUresult r = create(g, p, priority, out);
     if (!has && r == CUDA_SUCCESS) {
-        (void)take(d, room, true);
-        widen(d, room, p, SPARE);
+        (void)try_take(d, room, 0, true);
+        widen(g, room, p, SPARE);
     }
-    cuda_wait_end(d, CUDA_GPU_BIT(g));
     if (has && r != CUDA_SUCCESS)
-        give(d, room);
+        give(d, room, 0);
     return r;
 }
 
@@ -131,20 +152,14 @@ CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct 
     if (!cuda_admit_own(c, CUDA_GPU_BIT(g)))
         return r;
     r = cuda_room_stream(c, g, p, priority, true, out);
-    cuda_admit_own_end(c);
+    cuda_admit_own_end(c, CUDA_GPU_BIT(g));
     return r;
 }
 
 void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
 {
     (void)g->dev->api.cuStreamDestroy_v2(s);
-    give(g->dev, room_of(g, p));
-}
-
-/* dev->lock held. */
-static bool fits(const struct cuda_room *r, uint32_t nodes)
-{
-    return r->used < places(r) && r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST);
+    give(g->dev, room_of(g, p), 0);
 }
 
 bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
@@ -153,57 +168,25 @@ bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
            cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
 }
 
-/* True if there was room for it; `always`: it has a place all the same. */
-static bool take_graph(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
-{
-    pthread_mutex_lock(&d->lock);
-    if (!fits(r, nodes))
-        look_for_gone(d);
-    bool has = fits(r, nodes);
-    r->used += has || always;
-    r->nodes += has || always ? nodes : 0;
-    pthread_mutex_unlock(&d->lock);
-    return has;
-}
-
-static void give_graph(struct dev *d, struct cuda_room *r, uint32_t nodes)
-{
-    pthread_mutex_lock(&d->lock);
-    r->used--;
-    r->nodes -= nodes;
-    pthread_mutex_unlock(&d->lock);
-}
-
 bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out)
 {
     struct dev *d = q->client->dev;
     struct cuda_room *r = &q->gpu->room;
-    if (!take_graph(d, r, nodes, false)) {
+    if (!take(d, r, nodes)) {
         if (!cuda_room_may_grow(q, deadline))
             return false;
-        (void)take_graph(d, r, nodes, true);
+        (void)try_take(d, r, nodes, true);
     }
     *out = (struct cuda_exec) { .gpu = q->gpu, .nodes = nodes };
     return true;
 }
 
-/* So many there have been. */
-static void note_made(struct dev *d, struct cuda_room *r)
-{
-    pthread_mutex_lock(&d->lock);
-    r->made = GM_MAX(r->made, r->used);
-    r->nodes_made = GM_MAX(r->nodes_made, r->nodes);
-    pthread_mutex_unlock(&d->lock);
-}
-
 CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph)
 {
     struct dev *d = e->gpu->dev;
-    cuda_wait_begin(d, CUDA_GPU_BIT(e->gpu));
-    CUresult r = d->api.cuGraphInstantiateWithFlags(&e->handle, graph, 0);
-    cuda_wait_end(d, CUDA_GPU_BIT(e->gpu));
+    CUresult r = CUDA_CALL(d, CUDA_GPU_BIT(e->gpu), cuGraphInstantiateWithFlags, &e->handle, graph, 0);
     if (r == CUDA_SUCCESS)
-        note_made(d, &e->gpu->room);
+        note_made(d, &e->gpu->room, 0);
     else
         e->handle = NULL;
     return r;
@@ -247,9 +230,9 @@ static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
     l->gpu = e->gpu;
     l->nodes = e->nodes;
     gm_list_init(&l->link);
-    pthread_mutex_lock(&d->lock);
+    pthread_mutex_lock(&d->leaving_lock);
     gm_list_append(&d->leaving, &l->link);
-    pthread_mutex_unlock(&d->lock);
+    pthread_mutex_unlock(&d->leaving_lock);
     return true;
 }
 
@@ -263,7 +246,7 @@ void cuda_room_graph_destroy(struct dev_client *c, struct cuda_exec *e)
     if (e->handle)
         (void)c->dev->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
     if (!q)
-        give_graph(c->dev, &e->gpu->room, e->nodes);
+        give(c->dev, &e->gpu->room, e->nodes);
     else if (!leave_behind(q, e))
         gm_warn(&topic, "device %u: the place of a graph that runs is lost", e->gpu->index);
     *e = (struct cuda_exec) { 0 };

@@ -71,6 +71,8 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
         if (q->gpu->index == to->index)
             cuda_queue_go(q, to);
     cuda_places_collect(c, false);
+    if (c->dev->count == 1) /* elsewhere it may have a detour there */
+        atomic_store(&c->uses, CUDA_GPU_BIT(to));
     return true;
 }
 
@@ -109,7 +111,7 @@ static bool come_back(struct dev_client *c, struct cuda_gpu *first)
         cuda_limits_follow(first, second);
     }
     if (grows)
-        cuda_admit_end(d);
+        cuda_admit_end(d, CUDA_GPU_BIT(first));
     return back;
 }
 
@@ -162,9 +164,9 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     return g;
 }
 
-void cuda_second_settled(struct dev_client *c)
+void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
 {
-    cuda_admit_own_end(c);
+    cuda_admit_own_end(c, CUDA_GPU_BIT(g));
 }
 
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
@@ -174,7 +176,7 @@ CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
     struct cuda_gpu *second = NULL;
     if (cuda_place_is_part(g, multiprocessors)) {
         if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), patience(c, gm_now_ns())))
-            cuda_admit_end(d); /* it is about to be taken again */
+            cuda_admit_end(d, CUDA_GPU_BIT(g)); /* it is about to be taken again */
         else if (!cuda_is_leaving(d, c))
             second = cuda_second_open(g);
     }

@@ -33,7 +33,7 @@ struct cuda_op_launch;
 /* The context in which the client can load something now without holding up others, entered; it may have gone there. There is a safe point
  * (admit.h) until cuda_second_settled(). NULL: it is about to be stopped. */
 struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device);
-void cuda_second_settled(struct dev_client *c);
+void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g);
 /* A GPU that the client begins to use, which is entered: its place there, in the second context where the share that it is to have would have
  * to wait. An order's thread. */
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g);

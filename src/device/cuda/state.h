@@ -44,6 +44,15 @@ struct cuda_room {
     uint32_t nodes, nodes_made; /* of the graphs */
 };
 
+/* Of a context (admit.h); dev->lock. */
+struct cuda_safe_point {
+    uint32_t calls; /* for so many the context is to be idle; 0: there is none */
+    bool idle;      /* it is .. */
+    uint64_t since; /* .. and since when clients hand over nothing */
+    uint64_t over;  /* when the last one ended .. */
+    uint64_t took;  /* .. after so long */
+};
+
 struct cuda_gpu;
 
 /* A graph that can be launched, and its place. */
@@ -96,6 +105,7 @@ struct cuda_gpu {
     uint32_t priorities_normal; /* of the others: what is left */
     CUstream print_stream;      /* output.h: always empty */
     struct cuda_room room;
+    struct cuda_safe_point point;
     _Atomic uint32_t waits;      /* calls that may wait for what runs (admit.h); changes under dev->lock */
     uint64_t stood;              /* dev->lock: when an operation was last seen that took long */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
@@ -112,11 +122,7 @@ struct dev {
     struct dev_events events;
     _Atomic bool dead;
     _Atomic uint32_t frozen; /* clients hand over nothing (admit.h): for so many that want it .. */
-    _Atomic uint32_t points; /* .. and these for a call each; dev->lock to change, as are the following */
-    uint32_t points_idle;    /* contexts that are idle, while there are some */
-    uint64_t points_since;   /* when the first of them began .. */
-    uint64_t points_over;    /* .. and when the last one ended .. */
-    uint64_t points_took;    /* .. after so long */
+    _Atomic uint32_t closed; /* .. or not to these contexts, a bit each: there is a safe point; dev->lock to change */
 
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -124,7 +130,9 @@ struct dev {
     bool resting;          /* the watch makes a longer pause .. */
     bool newcomer;         /* .. and there is a queue that it has not seen */
     struct gm_list clients;
-    struct gm_list leaving; /* lock; graphs that were destroyed while they ran (room.c) */
+    struct gm_list
+        leaving; /* leaving_lock, which is before `lock`; graphs that were destroyed while they ran (room.c) */
+    pthread_mutex_t leaving_lock;
 
     /* output.h; under `lock` where nothing else is said */
     int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
@@ -224,19 +232,20 @@ struct dev_client {
     struct cuda_runs runs;
     struct gm_list chained; /* queues with launches that wait to be handed over; chain.h */
     uint32_t chain_graphs;
-    struct gm_list queues;             /* the client's thread changes it, with dev->lock */
-    struct gm_list dirty;              /* queues with operations behind their last mark */
-    struct gm_list holding;            /* queues with operations that are held back */
-    struct gm_list owing;              /* inflight.h: queues with calls that are not known to be done .. */
-    uint32_t owing_count;              /* .. how many that are .. */
-    uint32_t calls;                    /* .. and of how many calls */
-    _Atomic bool full;                 /* that was too much: the watch reads it */
-    uint64_t driver_asked;             /* when, what is done */
-    _Atomic bool handing;              /* admit.h: its thread may be handing over something */
-    bool was_handing;                  /* .. and was, when it began to wait; second.h */
-    bool words_wanted;                 /* there are some, or were not to be had */
-    bool words_due;                    /* the next mark makes them */
-    _Atomic uint64_t *words;           /* private ones, the GPU writes */
+    struct gm_list queues;   /* the client's thread changes it, with dev->lock */
+    struct gm_list dirty;    /* queues with operations behind their last mark */
+    struct gm_list holding;  /* queues with operations that are held back */
+    struct gm_list owing;    /* inflight.h: queues with calls that are not known to be done .. */
+    uint32_t owing_count;    /* .. how many that are .. */
+    uint32_t calls;          /* .. and of how many calls */
+    _Atomic bool full;       /* that was too much: the watch reads it */
+    uint64_t driver_asked;   /* when, what is done */
+    _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT each .. */
+    _Atomic bool handing;    /* .. and its thread may be doing so */
+    bool was_handing;        /* .. and was, when it began to wait; second.h */
+    bool words_wanted;       /* there are some, or were not to be had */
+    bool words_due;          /* the next mark makes them */
+    _Atomic uint64_t *words; /* private ones, the GPU writes */
     CUdeviceptr words_at[DEV_DEVICES]; /* where each GPU sees them; 0: not asked yet */
     pthread_mutex_t arrivals_lock;
     uint64_t arrivals;         /* arrivals_lock */

@@ -741,6 +741,7 @@ struct dev *fake_devices(uint32_t count)
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
     gm_list_init(&d.leaving);
+    pthread_mutex_init(&d.leaving_lock, NULL);
     gm_list_init(&d.printed);
     pthread_mutex_init(&d.lock, NULL);
     pthread_mutex_init(&d.pipe_lock, NULL);
@@ -1176,7 +1177,7 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     wait_for_all();
     cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
     loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
-    cuda_second_settled(c);
+    cuda_second_settled(c, g);
     return CUDA_SUCCESS;
 }
 

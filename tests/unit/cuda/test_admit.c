@@ -150,7 +150,7 @@ Test(admit, what_is_nobodys_waits_until_then, .init = begin, .fini = end)
     cr_assert_not(cuda_admit_wait(d, NULL, 1, gm_now_ns()));
     fake_hold(runs_on->stream, false);
     cr_assert(cuda_admit_wait(d, NULL, 1, UINT64_MAX));
-    cuda_admit_end(d);
+    cuda_admit_end(d, 1);
 }
 
 static pthread_t tester;
@@ -165,11 +165,11 @@ static void count(CUstream s)
 Test(admit, the_watch_asks_nothing_while_a_call_may_wait, .init = begin, .fini = end)
 {
     tester = pthread_self();
-    cuda_wait_begin(d, 1);
+    cuda_call_begin(d, 1, CUDA_GROWS);
     fake_when_asked(count); /* a question that was asked before is answered: the watch had the lock */
     launches_go_on();
     cr_assert_eq(by_the_watch, 0);
-    cuda_wait_end(d, 1);
+    (void)cuda_call_end(d, 1, CUDA_SUCCESS);
     while (by_the_watch == 0)
         sched_yield();
     fake_hold(runs_on->stream, false);
@@ -233,7 +233,7 @@ Test(admit, nobody_hands_over_at_a_safe_point, .init = begin, .fini = end)
     cr_assert_eq(pthread_create(&thread, NULL, hand_over, NULL), 0);
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until; sched_yield())
         cr_assert_not(atomic_load(&over));
-    cuda_admit_end(d);
+    cuda_admit_end(d, 1);
     pthread_join(thread, NULL);
     cuda_flush(three);
 }
@@ -244,12 +244,31 @@ Test(admit, others_join_a_safe_point, .init = begin, .fini = end)
     fake_hold(runs_on->stream, false);
     cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
     cr_assert(cuda_admit_try(d, three, 1));
-    cr_assert_not(cuda_admit_try(d, three, 2), "that context may not be idle");
-    cuda_admit_end(d);
+    cuda_admit_end(d, 1);
     cr_assert_not(cuda_hands_try(one));
-    cuda_admit_end(d);
+    cuda_admit_end(d, 1);
     cr_assert(cuda_hands_try(one));
     cuda_hands_off(one);
+}
+
+/* Each context has its own. */
+Test(admit, a_safe_point_holds_up_nobody_in_another_context, .init = begin, .fini = end)
+{
+    const uint32_t fallback = CUDA_GPU_BIT(&d->seconds[0]);
+    cr_assert(cuda_admit_try(d, two, fallback), "what runs is in the primary one");
+    launches_go_on();
+    cr_assert_not(cuda_admit_try(d, two, 1));
+    fake_hold(runs_on->stream, false);
+    cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
+    cr_assert_not(cuda_hands_try(one));
+    cuda_admit_end(d, 1);
+    cr_assert(cuda_hands_try(one), "the other one is not over");
+    cuda_hands_off(one);
+    cr_assert_not(cuda_admit_try(d, NULL, UINT32_MAX), "somebody has one of them");
+    cuda_admit_end(d, fallback);
+    cr_assert(cuda_admit_wait(d, NULL, UINT32_MAX, UINT64_MAX));
+    cr_assert_not(cuda_hands_try(one));
+    cuda_admit_end(d, UINT32_MAX);
 }
 
 /* Its word is the client's to write. */
@@ -262,7 +281,7 @@ Test(admit, what_a_client_denies_runs_all_the_same, .init = begin, .fini = end)
     cr_assert_not(cuda_admit_try(d, two, 1));
     fake_hold(runs_on->stream, false);
     cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
-    cuda_admit_end(d);
+    cuda_admit_end(d, 1);
 }
 
 /* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */

@@ -144,9 +144,9 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
 }
 
-void cuda_second_settled(struct dev_client *c)
+void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
 {
-    cuda_admit_end(&d);
+    cuda_admit_end(&d, 1);
 }
 
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
@@ -225,7 +225,9 @@ static void start(struct opener *o, uint32_t uid)
 
 static void begin(void)
 {
-    d.gpus[0].dev = &d;
+    d.count = 1;
+    d.gpus[0].dev = d.seconds[0].dev = &d;
+    d.seconds[0].is_second = true;
     gm_list_init(&d.libraries);
     gm_list_init(&d.loading);
     gm_list_init(&d.unused);
@@ -459,6 +461,7 @@ Test(library, whoever_is_to_be_stopped_does_not_wait, .init = begin)
 
 Test(library, another_gpus_kernel_is_of_no_interest, .init = begin)
 {
+    d.count = 2;
     d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
     busy.gpu = &d.gpus[1];
     run_a_kernel(true);
@@ -511,7 +514,6 @@ static void launch_with(struct dev_client *c, struct cuda_library *l, int bytes)
 Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
 {
     struct cuda_library *l = opened(WIRE_IMAGE_KIND_CUBIN, 0);
-    d.count = 1;
     gpu->context = (CUcontext)(void *)gpu;
     for (unsigned i = 0; i < GM_ARRAY_LEN(clients); i++) {
         gm_list_init(&clients[i].queues);

@@ -181,9 +181,9 @@ Test(prompt, not_what_has_many_rows, .init = begin)
 Test(prompt, not_while_somebody_has_the_driver, .init = begin)
 {
     open_stream();
-    cuda_wait_begin(d, CUDA_GPU_BIT(q->gpu));
+    cuda_call_begin(d, CUDA_GPU_BIT(q->gpu), CUDA_GROWS);
     cr_assert_not(launch_is_prompt());
-    cuda_wait_end(d, CUDA_GPU_BIT(q->gpu));
+    (void)cuda_call_end(d, CUDA_GPU_BIT(q->gpu), CUDA_SUCCESS);
     cr_assert(launch_is_prompt());
 }
 

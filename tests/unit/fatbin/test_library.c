@@ -73,7 +73,7 @@ struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
     return &c->dev->gpus[device];
 }
 
-void cuda_second_settled(struct dev_client *c)
+void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
 {
 }
 
