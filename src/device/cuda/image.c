@@ -232,6 +232,21 @@ void cuda_movable_close(struct cuda_movable *m)
     *m = (struct cuda_movable) { 0 };
 }
 
+bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made)
+{
+    cuda_movable_close(m);
+    const bool known = made->bytes && fb_cubin_open(&m->cubin, made->bytes, made->size) == 0 &&
+                       fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) == 0;
+    const bool loses = !known || m->list.count != 0;
+    if (known && loses) {
+        m->code = *made;
+        *made = (struct cuda_code) { 0 };
+    } else {
+        cuda_movable_close(m);
+    }
+    return loses;
+}
+
 /* What was linked is the first of a list; its parts are loaded with it. */
 static void look_at_list(const uint8_t *bytes, size_t size, uint32_t sm, struct cuda_image_traits *t)
 {

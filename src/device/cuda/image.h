@@ -58,6 +58,9 @@ struct cuda_movable {
     struct fb_move_list list;
 };
 
+/* Of a text, which is known to have variables: with the machine code made of it, which is taken; without any (zeroes), or where that has none that can be
+ * moved, the movable is closed. False: the code has none that kernels may leave something in. */
+bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made);
 /* Of none (zeroes), too. */
 void cuda_movable_close(struct cuda_movable *m);
 

@@ -93,37 +93,60 @@ static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetModule, &loaded, l);
 }
 
-/* PTX is compiled now, so that the program hears of its errors from the load. */
-static CUresult load_data(struct cuda_gpu *g, struct dev_client *c, const void *data, uint32_t kind, char *errors,
-                          struct cuda_library *l)
+/* Machine code of an image that is a text for this GPU, made while others go on: with the first kernel, at a safe point, the driver would make it, too. False: it
+ * is none, or does not link; what is wrong with it the driver says when it loads it. */
+static bool compile(struct cuda_gpu *g, const void *bytes, size_t size, uint32_t kind, struct cuda_code *made)
 {
-    struct dev *d = g->dev;
+    struct cuda_code text;
+    const uint32_t capability = cuda_capability(g);
+    *made = (struct cuda_code) { 0 };
+    if (kind == WIRE_IMAGE_KIND_FATBIN_LIST || cuda_image_has_cubin(bytes, size, kind, capability))
+        return false;
+    cuda_enter(g);
+    bool done = cuda_code_open(&text, bytes, size, kind, capability) > 0 && text.is_ptx &&
+                cuda_link_text(g->dev, text.bytes, text.text_size, &made->unpacked, &made->size) == GM_CUDA_SUCCESS;
+    made->bytes = made->unpacked;
+    cuda_code_close(&text);
+    return done;
+}
+
+static CUresult load_data(struct dev *d, const void *data, char *errors, CUlibrary *out)
+{
     CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
     void *values[] = { errors, (void *)(uintptr_t)LOG_BYTES };
-    CUresult r = d->api.cuLibraryLoadData(&l->handle, data, options, values, 2, NULL, NULL, 0);
+    CUresult r = d->api.cuLibraryLoadData(out, data, options, values, 2, NULL, NULL, 0);
     if (r != CUDA_SUCCESS)
-        l->handle = NULL; /* nothing to unload */
-    if (r != CUDA_SUCCESS || kind != WIRE_IMAGE_KIND_PTX)
-        return r;
+        *out = NULL; /* nothing to unload */
+    return r;
+}
+
+/* The driver compiles it now, so that the program hears of its errors from the load. */
+static CUresult load_text(struct cuda_gpu *g, struct dev_client *c, struct cuda_library *l)
+{
     g = cuda_second_or_first(c, g->index);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     l->gpus |= CUDA_GPU_BIT(g);
-    r = get_module(g, l->handle);
-    cuda_admit_end(d, CUDA_GPU_BIT(g));
+    CUresult r = get_module(g, l->handle);
+    cuda_admit_end(g->dev, CUDA_GPU_BIT(g));
     return r;
 }
 
 static CUresult load_image(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                           struct cuda_library *l, char **log)
+                           struct cuda_library *l, struct cuda_code *made, char **log)
 {
     GM_AUTO_FREE char *errors = calloc(1, LOG_BYTES);
     struct cuda_image image;
-    CUresult r = (CUresult)cuda_image_open(&image, bytes, size, kind);
-    if (r == CUDA_SUCCESS)
-        r = errors ? load_data(g, c, image.data, kind, errors, l) : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = errors ? (CUresult)cuda_image_open(&image, bytes, size, kind) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (r != CUDA_SUCCESS)
+        return r;
+    const bool compiled =
+        compile(g, bytes, size, kind, made) && load_data(g->dev, made->bytes, errors, &l->handle) == CUDA_SUCCESS;
+    if (!compiled && (r = load_data(g->dev, image.data, errors, &l->handle)) == CUDA_SUCCESS &&
+        kind == WIRE_IMAGE_KIND_PTX)
+        r = load_text(g, c, l);
     cuda_image_close(&image);
-    *log = errors && *errors ? gm_take_ptr(errors) : NULL;
+    *log = *errors ? gm_take_ptr(errors) : NULL;
     return r;
 }
 
@@ -136,18 +159,20 @@ uint32_t cuda_capability(const struct cuda_gpu *g)
 
 /* What is in it is not known yet. */
 static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
-                        struct cuda_library **out, char **log)
+                        struct cuda_library **out, struct cuda_code *made, char **log)
 {
     struct cuda_library *l = calloc(1, sizeof(*l));
     *out = NULL;
     *log = NULL;
+    *made = (struct cuda_code) { 0 };
     if (!l)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_list_init(&l->link);
     gm_list_init(&l->kept);
     l->users = 1;
-    CUresult r = load_image(g, c, bytes, size, kind, l, log);
+    CUresult r = load_image(g, c, bytes, size, kind, l, made, log);
     if (r != CUDA_SUCCESS) {
+        cuda_code_close(made);
         cuda_library_close(g->dev, l);
         return (int)r;
     }
@@ -158,7 +183,8 @@ static int library_load(struct cuda_gpu *g, struct dev_client *c, const void *by
 static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *bytes, size_t size, uint32_t kind,
                           struct cuda_library **out, char **log)
 {
-    int r = library_load(g, c, bytes, size, kind, out, log);
+    struct cuda_code made;
+    int r = library_load(g, c, bytes, size, kind, out, &made, log);
     if (r != GM_CUDA_SUCCESS)
         return r;
     struct cuda_library *l = *out;
@@ -172,13 +198,17 @@ static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *
     l->managed_apart = traits.has_managed;
     if (l->managed_apart) /* it comes again without them */
         cuda_movable_close(&l->movable);
+    if (l->movable.code.is_ptx)
+        l->loses_values = cuda_movable_compiled(&l->movable, &made);
+    cuda_code_close(&made);
     return GM_CUDA_SUCCESS;
 }
 
 int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, char **log)
 {
     struct cuda_library *old = m->library, *l;
-    int r = library_load(m->gpu, m->client, cubin, size, WIRE_IMAGE_KIND_CUBIN, &l, log);
+    struct cuda_code none;
+    int r = library_load(m->gpu, m->client, cubin, size, WIRE_IMAGE_KIND_CUBIN, &l, &none, log);
     if (r != GM_CUDA_SUCCESS)
         return r;
     l->prints = old->prints;

@@ -1,5 +1,5 @@
 /*
- * The code is loaded in another form (fatbin/move.h), in which it finds its variables elsewhere. PTX is linked for that.
+ * The code is loaded in another form (fatbin/move.h), in which it finds its variables elsewhere.
  *
  * The library of the image as it came is loaded all the same, before: whatever is wrong with it is said then.
  */
@@ -28,17 +28,6 @@ void cuda_values_close(struct cuda_values *v)
     free(v);
 }
 
-static bool compile(struct dev *d, struct cuda_code *c)
-{
-    struct cuda_code made = { 0 };
-    if (cuda_link_text(d, c->bytes, c->text_size, &made.unpacked, &made.size) != GM_CUDA_SUCCESS)
-        return false;
-    made.bytes = made.unpacked;
-    cuda_code_close(c);
-    *c = made;
-    return true;
-}
-
 static bool keep_names(struct cuda_values *v)
 {
     struct fb_move_list *l = &v->movable.list;
@@ -56,13 +45,10 @@ static bool keep_names(struct cuda_values *v)
     return true;
 }
 
-/* Machine code that outlives the image, and may be written. False: it, or what is in it, is not to be had. */
-static bool take_code(struct dev *d, struct cuda_values *v)
+/* Machine code that outlives the image, and may be written. */
+static bool take_code(struct cuda_values *v)
 {
     struct cuda_movable *m = &v->movable;
-    if (m->code.is_ptx)
-        return compile(d, &m->code) && fb_cubin_open(&m->cubin, m->code.bytes, m->code.size) == 0 &&
-               fb_move_find(&m->cubin, FB_MOVE_GLOBAL, &m->list) == 0 && (m->list.count == 0 || keep_names(v));
     if (!keep_names(v) || !cuda_code_own(&m->code))
         return false;
     m->cubin.data = m->code.bytes;
@@ -81,9 +67,7 @@ void cuda_values_open(struct dev_module *m)
     }
     v->movable = l->movable; /* it has variables: it is this module's alone */
     l->movable = (struct cuda_movable) { 0 };
-    bool known = take_code(m->client->dev, v);
-    l->loses_values = !known || v->movable.list.count != 0; /* of a text this was not known before */
-    if (known && v->movable.list.count)
+    if (take_code(v))
         m->values = v;
     else
         cuda_values_close(v);

@@ -38,11 +38,39 @@ void cuda_image_close(struct cuda_image *i)
 
 bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {
-    return true;
+    return kind != WIRE_IMAGE_KIND_PTX;
+}
+
+int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
+{
+    *c =
+        (struct cuda_code) { .bytes = bytes, .size = size, .is_ptx = kind == WIRE_IMAGE_KIND_PTX, .text_size = size };
+    return 1;
+}
+
+void cuda_code_close(struct cuda_code *c)
+{
+    free(c->unpacked);
+}
+
+bool cuda_movable_compiled(struct cuda_movable *m, struct cuda_code *made)
+{
+    return false;
 }
 
 void cuda_movable_close(struct cuda_movable *m)
 {
+}
+
+static bool links; /* texts */
+static unsigned linked;
+
+int cuda_link_text(struct dev *dev, const void *text, size_t size, void **cubin, size_t *cubin_size)
+{
+    linked++;
+    *cubin = links ? strdup("code") : NULL;
+    *cubin_size = 4;
+    return links ? 0 : GM_CUDA_INVALID_PTX;
 }
 
 void cuda_image_look(const void *bytes, size_t size, uint32_t kind, uint32_t sm, struct cuda_image_traits *t,
@@ -158,6 +186,7 @@ static CUresult load_data(CUlibrary *out, const void *code, CUjit_option *o, voi
                           CUlibraryOption *l, void **lv, unsigned ln)
 {
     pthread_mutex_lock(&lock);
+    cr_assert(!links || code == image || strcmp(code, "code") == 0);
     *out = (CUlibrary)(uintptr_t)++loads;
     loading++;
     pthread_cond_broadcast(&changed);
@@ -457,6 +486,28 @@ Test(library, whoever_is_to_be_stopped_does_not_wait, .init = begin)
     cr_assert_eq(functions + modules, 0, "the driver was not asked");
     run_a_kernel(false);
     wait_for_unloads(1); /* of the text, which is loaded and not compiled */
+}
+
+/* To compile it may take seconds. */
+Test(library, a_text_is_compiled_while_others_go_on, .init = begin)
+{
+    links = true;
+    run_a_kernel(true);
+    cuda_library_close(&d, opened(WIRE_IMAGE_KIND_PTX, 0));
+    wait_for_unloads(1); /* nothing of it is loaded on a GPU */
+    cr_assert_eq(linked, 1);
+    cr_assert_eq(loads, 1);
+    cr_assert_eq(modules, 0);
+    (void)opened(WIRE_IMAGE_KIND_CUBIN, 0);
+    cr_assert_eq(linked, 1, "that is code");
+}
+
+/* The driver says what is wrong with it, which it does when it loads it. */
+Test(library, what_does_not_link_is_loaded_as_it_is, .init = begin)
+{
+    outcome = CUDA_ERROR_INVALID_PTX;
+    cr_assert_null(opened(WIRE_IMAGE_KIND_PTX, CUDA_ERROR_INVALID_PTX));
+    cr_assert_eq(linked, 1);
 }
 
 Test(library, another_gpus_kernel_is_of_no_interest, .init = begin)
