@@ -3,12 +3,11 @@
 #include <cuda.h>
 
 #include "base/result.h"
+#include "device/texture.h"
 
-#define WIDTH_MAX  (1ull << 31) /* bytes of a row, rows, planes: far above what any device has */
-#define BYTES_MAX  (1ull << 46)
-#define TILE_WIDTH 64u
-#define TILE_ROWS  8u
-#define PAGE       4096u
+#define WIDTH_MAX (1ull << 31) /* bytes of a row, rows, planes: far above what any device has */
+#define BYTES_MAX (1ull << 46)
+#define PAGE      4096u
 
 /* Compressed and planar formats are not among them. */
 uint32_t dev_array_element(uint32_t format, uint32_t channels)
@@ -98,7 +97,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* No overflow: a shape that was checked has BYTES_MAX bytes, and tiles make at most TILE_WIDTH * TILE_ROWS times that
+/* No overflow: a shape that was checked has BYTES_MAX bytes, and tiles make at most DEV_TILE_WIDTH * DEV_TILE_ROWS times that
  * of it. */
 uint64_t dev_array_bytes(const struct dev_array_shape *s)
 {
@@ -106,9 +105,22 @@ uint64_t dev_array_bytes(const struct dev_array_shape *s)
     for (uint32_t i = 0; i < GM_MAX(s->levels, 1u); i++) {
         struct dev_array_extent e;
         dev_array_extent(s, i, &e);
-        sum += round_up(e.width, TILE_WIDTH) * (e.rows > 1 ? round_up(e.rows, TILE_ROWS) : 1) * e.planes;
+        sum += dev_array_plane(e.width, e.rows) * e.planes;
     }
     return round_up(sum, PAGE);
+}
+
+void dev_array_place(const struct dev_array_shape *s, uint32_t level, struct dev_array_place *out)
+{
+    struct dev_array_extent e;
+    out->offset = 0;
+    for (uint32_t i = 0; i < level; i++) {
+        dev_array_extent(s, i, &e);
+        out->offset += dev_array_plane(e.width, e.rows) * e.planes;
+    }
+    dev_array_extent(s, level, &e);
+    out->pitch = dev_array_row(e.width);
+    out->slice = dev_array_plane(e.width, e.rows);
 }
 
 static bool fits(uint64_t at, uint64_t size, uint64_t all)

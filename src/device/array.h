@@ -33,6 +33,12 @@ void dev_array_extent(const struct dev_array_shape *s, uint32_t level, struct de
 /* What a client is charged. A device says nothing about the memory that an array takes: this is its contents, in whole
  * tiles and pages. */
 uint64_t dev_array_bytes(const struct dev_array_shape *s);
+/* Where a level lies in an array that is dev_array_bytes() of ordinary memory: one after the other, planes of rows. */
+struct dev_array_place {
+    uint64_t offset;
+    uint64_t pitch, slice; /* bytes between rows, between planes */
+};
+void dev_array_place(const struct dev_array_shape *s, uint32_t level, struct dev_array_place *out);
 /* A box of a copy lies within the level; in bytes, as the driver has it. All three of its sizes are at least 1. */
 bool dev_array_holds(const struct dev_array_shape *s, uint32_t level, uint64_t x, uint64_t y, uint64_t z,
                      uint64_t width, uint64_t height, uint64_t depth);

@@ -367,6 +367,9 @@ static void emit_instr(struct jit_gen *g)
     case IR_OP_HELPER:
         emit_effect(g, jit_emit_helper);
         return;
+    case IR_OP_TEX:
+        emit_effect(g, jit_emit_texture);
+        return;
     case IR_OP_TRAP:
         emit_effect(g, jit_emit_trap);
         return;

@@ -246,7 +246,7 @@ static void reset_function_state(struct jit_gen *g)
     memset(g->entry, 0, g->fn->block_count * sizeof(*g->entry));
     memset(g->symbol, 0, g->m->symbol_count * sizeof(*g->symbol));
     memset(g->cached, 0, sizeof(g->cached));
-    g->matrices = g->operands = NULL;
+    g->matrices = g->operands = g->samples = NULL;
 }
 
 static void emit_region(struct jit_gen *g, uint32_t r)

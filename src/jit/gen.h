@@ -70,6 +70,7 @@ struct jit_gen {
     } * wrapped;                /* by register that is affine on condition: affine.c */
     LLVMValueRef operands;      /* alloca: for calls of called.c; NULL: none yet */
     LLVMValueRef matrices;      /* alloca: operands and results of MMA; NULL: none yet */
+    LLVMValueRef samples;       /* alloca: the same of TEX */
     bool by_lane;               /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting;      /* alloca i32 by block */
     LLVMBasicBlockRef *entry;   /* by block, NULL: not in this region */
@@ -192,6 +193,7 @@ void jit_emit_load(struct jit_gen *g);
 void jit_emit_store(struct jit_gen *g);
 void jit_emit_atomic(struct jit_gen *g);
 void jit_emit_helper(struct jit_gen *g);
+void jit_emit_texture(struct jit_gen *g);
 void jit_emit_trap(struct jit_gen *g);
 /* True if the current instruction is to be computed on vectors: some source differs between lanes and the result is
  * kept as a vector. */

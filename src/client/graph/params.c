@@ -230,7 +230,7 @@ int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx
     struct rt_box *b = &p->copy.box;
     int r = rt_copy_describe(from, b);
     r = r ? r : rt_copy_plan(b, &p->copy.plan);
-    if (r == CUDA_SUCCESS && (b->dst.array || b->src.array))
+    if (r == CUDA_SUCCESS && (rt_copy_is_apart(&b->dst) || rt_copy_is_apart(&b->src)))
         rt_copy_array_record(b, p->copy.plan.dst, p->copy.plan.src, &p->copy.array);
     return r;
 }

@@ -1,5 +1,7 @@
 #include "client/memory/array.h"
 
+#include <stdlib.h>
+
 #include "client/gen/api.h"
 #include "client/memory/memory.h"
 #include "client/stream/call.h"
@@ -12,6 +14,7 @@ struct rt_mipmap {
     struct rt_object object;
     struct rt_context *context;
     uint32_t number;
+    struct rt_array_memory *memory; /* as in struct rt_array */
     struct dev_array_shape shape;
     struct rt_array *levels[LEVELS_MAX]; /* lock; those that were asked for */
 };
@@ -72,7 +75,7 @@ static int ask_destroy(int device, uint32_t number)
 }
 
 /* Charged first, made then. */
-static int make(int device, const struct dev_array_shape *s, uint32_t *number)
+static int make_apart(int device, const struct dev_array_shape *s, uint32_t *number)
 {
     pthread_mutex_lock(&lock);
     int r = grant(device, used[device] + dev_array_bytes(s));
@@ -86,7 +89,7 @@ static int make(int device, const struct dev_array_shape *s, uint32_t *number)
     return r;
 }
 
-static int unmake(int device, uint32_t number)
+static int unmake_apart(int device, uint32_t number)
 {
     pthread_mutex_lock(&lock);
     int r = ask_destroy(device, number);
@@ -97,30 +100,108 @@ static int unmake(int device, uint32_t number)
     return r;
 }
 
+/* --- ordinary memory ----------------------------------------------------------------------------------------------- */
+
+static int make_memory(struct rt_context *c, const struct dev_array_shape *s, struct rt_array_memory **out)
+{
+    struct rt_array_memory *m = calloc(1, sizeof(*m));
+    if (!m)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    int r = rt_memory_allocate(c, dev_array_bytes(s), RT_MEMORY_ARRAY, 0, &m->address);
+    if (r) {
+        free(m);
+        return r;
+    }
+    m->users = 1;
+    m->device = c->device;
+    *out = m;
+    return CUDA_SUCCESS;
+}
+
+void rt_array_memory_take(struct rt_array_memory *m)
+{
+    atomic_fetch_add_explicit(&m->users, 1, memory_order_relaxed);
+}
+
+int rt_array_memory_release(struct rt_array_memory *m)
+{
+    struct rt_range range;
+    if (atomic_fetch_sub_explicit(&m->users, 1, memory_order_acq_rel) > 1)
+        return CUDA_SUCCESS;
+    int r = rt_reach_wait(rt_reach_of_device(m->device));
+    if (rt_memory_remove(m->address, 1u << RT_MEMORY_ARRAY, &range))
+        (void)rt_request_free(rt_session, m->address);
+    free(m);
+    return r;
+}
+
+/* --- both ---------------------------------------------------------------------------------------------------------- */
+
+static int make(struct rt_context *c, const struct dev_array_shape *s, uint32_t *number,
+                struct rt_array_memory **memory)
+{
+    return rt_session->memory_apart ? make_apart(c->device, s, number) : make_memory(c, s, memory);
+}
+
+static int unmake(int device, uint32_t number, struct rt_array_memory *memory)
+{
+    return memory ? rt_array_memory_release(memory) : unmake_apart(device, number);
+}
+
 /* --- creation ------------------------------------------------------------------------------------------------------ */
 
-/* What creation begins with. CUresult. */
-static int enter(const char *name, struct rt_context **c)
+/* Where arrays are memory, nobody else asks whether the device's own limits allow for one. */
+static bool is_too_large(const struct rt_context *c, const struct dev_array_shape *s)
 {
-    static atomic_bool said;
-    int r = rt_enter(c);
-    return r || rt_session->memory_apart ? r : (int)rt_not_supported(name, &said);
+    static const struct {
+        uint32_t flags; /* those that tell kinds apart */
+        uint32_t dimensions;
+        uint32_t texture[3], surface[3]; /* attributes; 0: none */
+    } kinds[] = {
+        { 0, 1, { 21 }, { 55 } },
+        { 0, 2, { 22, 23 }, { 56, 57 } },
+        { 0, 3, { 24, 25, 26 }, { 58, 59, 60 } },
+        { CUDA_ARRAY3D_LAYERED, 1, { 42, 0, 43 }, { 61, 0, 62 } },
+        { CUDA_ARRAY3D_LAYERED, 2, { 27, 28, 29 }, { 63, 64, 65 } },
+        { CUDA_ARRAY3D_CUBEMAP, 2, { 52, 52 }, { 66, 66 } },
+        { CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED, 2, { 53, 53, 54 }, { 67, 67, 68 } },
+    };
+    const int32_t *most = rt_session->devices[c->device].attributes;
+    const uint64_t size[] = { s->width, s->height, s->depth };
+    uint32_t flags = s->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED);
+    uint32_t dimensions = !s->height ? 1 : s->depth && !flags ? 3 : 2;
+    bool large = false;
+    for (size_t k = 0; k < GM_ARRAY_LEN(kinds); k++)
+        for (unsigned d = 0; d < 3 && kinds[k].flags == flags && kinds[k].dimensions == dimensions; d++) {
+            uint32_t texture = kinds[k].texture[d], surface = kinds[k].surface[d];
+            large |= texture && size[d] > (uint64_t)most[texture];
+            large |= surface && (s->flags & CUDA_ARRAY3D_SURFACE_LDST) && size[d] > (uint64_t)most[surface];
+        }
+    bool gather = s->flags & CUDA_ARRAY3D_TEXTURE_GATHER;
+    return large || (gather && (s->width > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH] ||
+                                s->height > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT]));
+}
+
+static int check(const struct rt_context *c, const struct dev_array_shape *s)
+{
+    int r = dev_array_check(s);
+    return r || rt_session->memory_apart || !is_too_large(c, s) ? r : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int create(const CUDA_ARRAY3D_DESCRIPTOR *d, CUarray *out)
 {
     struct rt_context *c;
-    int r = enter("cuArrayCreate", &c);
+    int r = rt_enter(&c);
     if (r)
         return r;
     if (!d || !out)
         return CUDA_ERROR_INVALID_VALUE;
     const struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
-    r = dev_array_check(&shape);
+    r = check(c, &shape);
     if (r)
         return r;
     struct rt_array *a = rt_object_take(&rt_arrays);
-    r = a ? make(c->device, &shape, &a->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = a ? make(c, &shape, &a->number, &a->memory) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (a)
             rt_object_release(&rt_arrays, &a->object);
@@ -155,19 +236,19 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
 {
     const CUDA_ARRAY3D_DESCRIPTOR *d = pMipmappedArrayDesc;
     struct rt_context *c;
-    int r = enter("cuMipmappedArrayCreate", &c);
+    int r = rt_enter(&c);
     if (r)
         return r;
     if (!d || !pHandle)
         return CUDA_ERROR_INVALID_VALUE;
     struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
-    r = dev_array_check(&shape);
+    r = check(c, &shape);
     if (r)
         return r;
     uint32_t most = dev_array_levels(&shape);
     shape.levels = numMipmapLevels ? GM_MIN(numMipmapLevels, most) : 1;
     struct rt_mipmap *m = rt_object_take(&rt_mipmaps);
-    r = m ? make(c->device, &shape, &m->number) : CUDA_ERROR_OUT_OF_MEMORY;
+    r = m ? make(c, &shape, &m->number, &m->memory) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (m)
             rt_object_release(&rt_mipmaps, &m->object);
@@ -185,10 +266,14 @@ static struct rt_mipmap *mipmap_find(CUmipmappedArray handle)
     return (struct rt_mipmap *)rt_object_find(&rt_mipmaps, handle);
 }
 
-uint32_t rt_mipmap_number(CUmipmappedArray handle)
+bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out)
 {
-    const struct rt_mipmap *m = mipmap_find(handle);
-    return m ? m->number : 0;
+    struct rt_mipmap *m = mipmap_find(handle);
+    if (m)
+        *out = (struct rt_array) {
+            .context = m->context, .mipmap = m, .number = m->number, .memory = m->memory, .shape = m->shape
+        };
+    return m != NULL;
 }
 
 /* The same handle whenever it is asked for; it ends with the mipmapped array. */
@@ -208,6 +293,7 @@ CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMip
         a->context = m->context;
         a->mipmap = m;
         a->number = m->number;
+        a->memory = m->memory;
         a->level = level;
         a->shape = m->shape;
         rt_object_publish(&a->object);
@@ -225,14 +311,16 @@ CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMip
 static int destroy_array(struct rt_array *a)
 {
     uint32_t number = a->number;
+    struct rt_array_memory *memory = a->memory;
     int device = a->context->device;
     rt_object_release(&rt_arrays, &a->object);
-    return unmake(device, number);
+    return unmake(device, number, memory);
 }
 
 static int destroy_mipmap(struct rt_mipmap *m)
 {
     uint32_t number = m->number;
+    struct rt_array_memory *memory = m->memory;
     int device = m->context->device;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < LEVELS_MAX; i++)
@@ -240,7 +328,7 @@ static int destroy_mipmap(struct rt_mipmap *m)
             rt_object_release(&rt_arrays, &m->levels[i]->object);
     rt_object_release(&rt_mipmaps, &m->object);
     pthread_mutex_unlock(&lock);
-    return unmake(device, number);
+    return unmake(device, number, memory);
 }
 
 /* As cuMemFree: what runs may use it. */

@@ -1,6 +1,7 @@
 /*
- * Arrays: objects of a GPU's own driver, which the executor makes and keeps. This process has their numbers and shapes, and
- * handles of its own for them. On a device whose memory is not apart there are none: CUDA_ERROR_NOT_SUPPORTED.
+ * Arrays. On a GPU they are objects of its driver, which the executor makes and keeps: this process has their numbers and
+ * shapes, and handles of its own for them. Where device memory is ordinary memory, an array is an allocation like any
+ * other, of rows one after the other (dev_array_place()), and copies with it are copies between memory.
  *
  * Any thread.
  */
@@ -12,12 +13,20 @@
 
 struct rt_mipmap;
 
+/* What an array consists of where it is ordinary memory: as long as the array or a texture of it is there. */
+struct rt_array_memory {
+    _Atomic uint32_t users;
+    uint64_t address;
+    int device;
+};
+
 /* An array, or a level of a mipmapped one. */
 struct rt_array {
     struct rt_object object;
     struct rt_context *context;
-    struct rt_mipmap *mipmap; /* NULL: an array by itself */
-    uint32_t number;          /* the executor's */
+    struct rt_mipmap *mipmap;       /* NULL: an array by itself */
+    uint32_t number;                /* the executor's .. */
+    struct rt_array_memory *memory; /* .. or ordinary memory; NULL: that it is not */
     uint32_t level;
     struct dev_array_shape shape; /* the mipmapped array's where it is a level */
 };
@@ -25,8 +34,12 @@ struct rt_array {
 extern struct rt_table rt_arrays;
 extern struct rt_table rt_mipmaps;
 
-/* The executor's number of a mipmapped array; 0 if there is none behind the handle. */
-uint32_t rt_mipmap_number(CUmipmappedArray handle);
+/* A mipmapped array as an array, of which the level says nothing; false if there is none behind the handle. */
+bool rt_mipmap_find(CUmipmappedArray handle, struct rt_array *out);
+
+/* Another user of the memory, and one less; the last one waits for the device and gives the memory back. */
+void rt_array_memory_take(struct rt_array_memory *m);
+int rt_array_memory_release(struct rt_array_memory *m);
 
 static inline struct rt_array *rt_array_find(CUarray handle)
 {

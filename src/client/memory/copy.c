@@ -3,7 +3,7 @@
  *   record  both sides lie in the window (device memory, pinned memory): a `copy` record, in order with the stream
  *   write   a little pageable memory to the device: the bytes travel in a `write` record, the source is free at once
  *   staged  pageable memory from or to device memory that only the device can touch (staging.c)
- *   array   anything with an array: a record or staged, too (copy_array.c)
+ *   array   anything with an array of the device's own: a record or staged, too (copy_array.c)
  *   direct  the rest, and what is synchronous and touches the host: wait for the stream, then one memcpy by the
  *           caller, for the window is mapped here at the device's addresses. CUDA allows asynchronous copies of
  *           pageable memory to be synchronous.
@@ -30,12 +30,14 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
 {
     struct rt_range range;
     uint64_t size, end;
+    if (side->array && rt_copy_check_array(b, side) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!extent(b, side, &size) || __builtin_add_overflow(side->address, size, &end))
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t window = side->address;
     bool known = rt_memory_device_range(side->address, size, &range, &window);
     /* What is not all known memory is the program's own, unless it has to be, or begins to be, the device's. */
-    if (!known && (side->kind == RT_SIDE_DEVICE || side->address == 0 ||
+    if (!known && (side->kind == RT_SIDE_DEVICE || side->array || side->address == 0 ||
                    (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
                     range.kind != RT_MEMORY_PAGEABLE)))
         return CUDA_ERROR_INVALID_VALUE;
@@ -50,7 +52,7 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
 static int plan_side(const struct rt_box *b, const struct rt_side *side, bool *in_window, uint64_t *window)
 {
     struct rt_place p = { .in_window = true };
-    int r = side->array ? rt_copy_check_array(b, side) : rt_copy_locate(b, side, &p);
+    int r = rt_copy_is_apart(side) ? rt_copy_check_array(b, side) : rt_copy_locate(b, side, &p);
     *in_window = r == CUDA_SUCCESS && p.in_window;
     *window = r == CUDA_SUCCESS ? p.window : 0;
     return r;
@@ -124,7 +126,7 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     int r = rt_capture_check(st, synchronous);
     if (r || b->width == 0 || b->height == 0 || b->depth == 0)
         return r;
-    if (GM_UNLIKELY(b->dst.array || b->src.array))
+    if (GM_UNLIKELY(rt_copy_is_apart(&b->dst) || rt_copy_is_apart(&b->src)))
         return rt_copy_array(st, b, synchronous);
     r = rt_copy_locate(b, &b->dst, &dst);
     r = r ? r : rt_copy_locate(b, &b->src, &src);

@@ -20,7 +20,7 @@ struct rt_side {
     uint64_t address;
     uint64_t pitch;               /* bytes between rows */
     uint64_t slice;               /* bytes between planes */
-    const struct rt_array *array; /* NULL: memory; otherwise, instead of all that: */
+    const struct rt_array *array; /* NULL: memory; otherwise, instead of all that, or beside it where it is memory: */
     uint64_t x, y, z;             /* x in bytes */
 };
 
@@ -57,6 +57,10 @@ int rt_copy_plan(const struct rt_box *box, struct rt_copy_plan *out);
 /* The record of a copy between two places in the window, with pitches and slices as the box has them. */
 void rt_copy_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy *out);
 
+/* Fills in the memory of a side that is an array, where arrays are memory. */
+void rt_copy_place_array(struct rt_side *side);
+/* True for an array of the device's own. */
+bool rt_copy_is_apart(const struct rt_side *side);
 /* CUDA_ERROR_INVALID_VALUE if the box leaves the array that the side is. */
 int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
 /* The same for a copy with an array, whose number and place in it are the box's. */

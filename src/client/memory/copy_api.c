@@ -119,9 +119,10 @@ struct side_spec {
 static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, struct rt_side *out)
 {
     *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
-    if (out->array)
-        return CUDA_SUCCESS;
-    return rt_session->memory_apart ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_SUPPORTED;
+    if (!out->array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    rt_copy_place_array(out);
+    return CUDA_SUCCESS;
 }
 
 /* Offsets are applied to the address; width, height, depth of the box are known. */

@@ -8,6 +8,23 @@
 #include "client/memory/staging.h"
 #include "client/stream/capture.h"
 
+void rt_copy_place_array(struct rt_side *s)
+{
+    const struct rt_array *a = s->array;
+    struct dev_array_place place;
+    if (!a->memory)
+        return;
+    dev_array_place(&a->shape, a->level, &place);
+    s->pitch = place.pitch;
+    s->slice = place.slice;
+    s->address = a->memory->address + place.offset + s->z * place.slice + s->y * place.pitch + s->x;
+}
+
+bool rt_copy_is_apart(const struct rt_side *s)
+{
+    return s->array && !s->array->memory;
+}
+
 int rt_copy_check_array(const struct rt_box *b, const struct rt_side *s)
 {
     const struct rt_array *a = s->array;

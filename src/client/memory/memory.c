@@ -94,10 +94,11 @@ void rt_memory_free_later(uint64_t address, struct rt_pool_view *view, uint32_t 
     (void)rt_memory_reap(false);
 }
 
-static int allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
+int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out)
 {
     uint64_t address;
-    uint32_t from = kind == RT_MEMORY_DEVICE ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
+    bool device = kind == RT_MEMORY_DEVICE || kind == RT_MEMORY_ARRAY;
+    uint32_t from = device ? WIRE_MEMORY_KIND_DEVICE : WIRE_MEMORY_KIND_HOST;
     if (size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     int r = rt_capture_unsafe();
@@ -187,7 +188,7 @@ CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
         return r;
     if (!dptr)
         return CUDA_ERROR_INVALID_VALUE;
-    r = allocate(c, bytesize, RT_MEMORY_DEVICE, 0, &address);
+    r = rt_memory_allocate(c, bytesize, RT_MEMORY_DEVICE, 0, &address);
     if (r == CUDA_SUCCESS)
         *dptr = address;
     return r;
@@ -222,7 +223,7 @@ CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
         return r;
     if (!dptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
-    r = allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
+    r = rt_memory_allocate(c, bytesize, RT_MEMORY_MANAGED, flags, &address);
     if (r == CUDA_SUCCESS)
         *dptr = address;
     return r;
@@ -297,7 +298,7 @@ CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
         return r;
     if (!pp || (Flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
-    r = allocate(c, bytesize, RT_MEMORY_HOST, Flags, &address);
+    r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags, &address);
     if (r == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)address;
     return r;

@@ -11,6 +11,9 @@
 #include "client/session/map.h"
 #include "client/stream/context.h"
 
+/* Memory of the server's, in the map as that kind. CUresult. */
+int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind, unsigned flags, uint64_t *out);
+
 /* True if the address is where an allocation of another process's pool starts. */
 bool rt_memory_is_imported_block(uint64_t address);
 

@@ -4,6 +4,7 @@
 
 #include "client/gen/api.h"
 #include "client/memory/array.h"
+#include "client/memory/descriptor.h"
 #include "client/memory/memory.h"
 #include "client/stream/call.h"
 #include "client/session/mortal.h"
@@ -14,7 +15,8 @@ struct object {
     struct object *next;
     struct rt_context *context;
     uint64_t handle;
-    uint32_t number; /* the executor's */
+    uint32_t number;                /* the executor's; 0: the handle is a descriptor's address */
+    struct rt_array_memory *memory; /* that it keeps; NULL: none */
     bool surface;
     bool has_view;
     CUDA_RESOURCE_DESC resource;
@@ -56,6 +58,7 @@ static int read_memory(CUdeviceptr address, uint64_t size, struct wire_call_obje
 
 static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_create *w)
 {
+    struct rt_array whole;
     uint64_t row, size;
     w->type = (uint32_t)d->resType;
     if (d->flags)
@@ -64,8 +67,10 @@ static int read_resource(const CUDA_RESOURCE_DESC *d, struct wire_call_object_cr
     case CU_RESOURCE_TYPE_ARRAY:
         return read_array(d->res.array.hArray, w);
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-        w->array = rt_mipmap_number(d->res.mipmap.hMipmappedArray);
-        return w->array ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        if (!rt_mipmap_find(d->res.mipmap.hMipmappedArray, &whole))
+            return CUDA_ERROR_INVALID_HANDLE;
+        w->array = whole.number;
+        return CUDA_SUCCESS;
     case CU_RESOURCE_TYPE_LINEAR:
         w->format = (uint32_t)d->res.linear.format;
         w->channels = d->res.linear.numChannels;
@@ -112,8 +117,7 @@ static int ask_destroy(uint32_t number)
     return rt_call_end(&c, rt_call_run(&c));
 }
 
-/* What was said about it is in `o` already. Frees it on failure. */
-static int create(struct object *o, unsigned long long *out)
+static int make_apart(struct object *o)
 {
     struct wire_call_object_create w = { .surface = o->surface };
     if (!o->surface)
@@ -122,11 +126,34 @@ static int create(struct object *o, unsigned long long *out)
         w.view = (struct wire_bytes) { &o->view, sizeof(o->view) };
     int r = read_resource(&o->resource, &w);
     r = r ? r : ask_create(&w, o);
+    if (r == CUDA_SUCCESS)
+        rt_mortal_add(1);
+    return r;
+}
+
+static int make_descriptor(struct object *o)
+{
+    struct dev_texture t;
+    int r = rt_descriptor_resource(&o->resource, o->has_view ? &o->view : NULL, o->surface, &t, &o->memory);
+    if (r == CUDA_SUCCESS && !o->surface)
+        r = rt_descriptor_sampler(&o->texture, o->resource.resType, &t);
+    r = r ? r : rt_descriptor_take(o->context->device, &o->handle);
+    if (r)
+        return r;
+    if (o->memory)
+        rt_array_memory_take(o->memory);
+    rt_descriptor_write(o->handle, &t);
+    return CUDA_SUCCESS;
+}
+
+/* What was said about it is in `o` already. Frees it on failure. */
+static int create(struct object *o, unsigned long long *out)
+{
+    int r = rt_session->memory_apart ? make_apart(o) : make_descriptor(o);
     if (r) {
         free(o);
         return r;
     }
-    rt_mortal_add(1);
     pthread_mutex_lock(&lock);
     struct object **at = find(o->handle, o->surface);
     o->next = *at;
@@ -139,13 +166,10 @@ static int create(struct object *o, unsigned long long *out)
 CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
                               const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
-    static atomic_bool said;
     struct rt_context *c;
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (!rt_session->memory_apart)
-        return rt_not_supported("cuTexObjectCreate", &said);
     if (!pTexObject || !pResDesc || !pTexDesc)
         return CUDA_ERROR_INVALID_VALUE;
     struct object *o = calloc(1, sizeof(*o));
@@ -162,13 +186,10 @@ CUresult rt_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
 
 CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
-    static atomic_bool said;
     struct rt_context *c;
     int r = rt_enter(&c);
     if (r)
         return r;
-    if (!rt_session->memory_apart)
-        return rt_not_supported("cuSurfObjectCreate", &said);
     if (!pSurfObject || !pResDesc || pResDesc->resType != CU_RESOURCE_TYPE_ARRAY)
         return CUDA_ERROR_INVALID_VALUE;
     struct object *o = calloc(1, sizeof(*o));
@@ -182,6 +203,21 @@ CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DE
 
 /* --- the end ------------------------------------------------------------------------------------------------------- */
 
+/* Nobody finds it any more. */
+static int end(struct object *o)
+{
+    int r = CUDA_SUCCESS;
+    if (o->number) {
+        r = ask_destroy(o->number);
+        rt_mortal_add(-1);
+    } else {
+        rt_descriptor_give(o->handle);
+        r = o->memory ? rt_array_memory_release(o->memory) : CUDA_SUCCESS;
+    }
+    free(o);
+    return r;
+}
+
 static int destroy(unsigned long long handle, bool surface)
 {
     int r = rt_enter_any();
@@ -192,12 +228,7 @@ static int destroy(unsigned long long handle, bool surface)
     if (o)
         *at = o->next;
     pthread_mutex_unlock(&lock);
-    if (!o)
-        return CUDA_ERROR_INVALID_VALUE;
-    r = ask_destroy(o->number);
-    rt_mortal_add(-1);
-    free(o);
-    return r;
+    return o ? end(o) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult rt_cuTexObjectDestroy(CUtexObject texObject)
@@ -229,9 +260,7 @@ void rt_texture_destroy_all(struct rt_context *c)
     while (gone) {
         struct object *o = gone;
         gone = o->next;
-        (void)ask_destroy(o->number);
-        rt_mortal_add(-1);
-        free(o);
+        (void)end(o);
     }
 }
 

@@ -21,6 +21,7 @@ enum rt_memory {
     RT_MEMORY_IMPORTED,       /* another process's, opened with cuIpcOpenMemHandle */
     RT_MEMORY_IMPORTED_BLOCK, /* of another process's memory pool (memory/pool_ipc.h) */
     RT_MEMORY_VIRTUAL,        /* mapped with cuMemMap */
+    RT_MEMORY_ARRAY,          /* of an array: device memory that has no address for the program */
     RT_MEMORY_GRAPH,          /* of a node of a graph (graph/memory.h) */
 };
 
@@ -69,7 +70,8 @@ static inline unsigned rt_memory_access(const struct rt_range *r, int device)
 static inline bool rt_memory_is_device(const struct rt_range *r)
 {
     return r->kind == RT_MEMORY_DEVICE || r->kind == RT_MEMORY_GLOBAL || r->kind == RT_MEMORY_IMPORTED ||
-           r->kind == RT_MEMORY_IMPORTED_BLOCK || r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_GRAPH;
+           r->kind == RT_MEMORY_IMPORTED_BLOCK || r->kind == RT_MEMORY_VIRTUAL || r->kind == RT_MEMORY_ARRAY ||
+           r->kind == RT_MEMORY_GRAPH;
 }
 
 static inline bool rt_memory_is_managed(const struct rt_range *r)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "device/soft/ir/spaces.h"
+#include "device/soft/texture/texture.h"
 
 #define PRINT_WIDTH_MAX     512
 #define PRINT_PRECISION_MAX 256
@@ -356,4 +357,5 @@ void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
     h->assert_fail = helper_assert_fail;
     h->print = print;
     h->mma = soft_helper_mma;
+    h->texture = soft_texture_run;
 }

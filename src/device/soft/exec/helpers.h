@@ -12,6 +12,7 @@
 #include "device/soft/exec/code.h"
 
 struct soft_print;
+struct soft_texture_lanes;
 struct ir_instr;
 
 /* Compiled code calls through this table: new entries at the end, others change SOFT_ABI_VERSION. */
@@ -34,6 +35,9 @@ struct soft_helpers {
     /* IR_OP_MMA for a warp, by register and lane: `in` has 7 registers, `out` 4; a, b: what A and B
      * consist of, enum ir_mma. */
     void (*mma)(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
+    /* IR_OP_TEX (texture/texture.h). */
+    enum soft_outcome (*texture)(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
+                                 struct soft_texture_lanes *l);
 };
 #define SOFT_PRINT_FAULT INT32_MIN
 

@@ -4,6 +4,7 @@
  */
 #include "device/soft/exec/helpers.h"
 #include "device/soft/interp/program.h"
+#include "device/soft/texture/texture.h"
 
 static uint64_t source(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
 {
@@ -223,6 +224,28 @@ const struct interp_insn *interp_mma(const struct interp_insn *i, struct interp_
         for (uint32_t left = r->mask; left; left &= left - 1) {
             unsigned l = (unsigned)__builtin_ctz(left);
             interp_lane_write(r, x->d[k], x->d_width[k], l, out[k][l]);
+        }
+    return i + 1;
+}
+
+const struct interp_insn *interp_texture(const struct interp_insn *i, struct interp_run *r)
+{
+    const struct interp_slow *x = &r->program->slows[i->extra];
+    struct soft_texture_lanes lanes;
+    for (uint32_t left = r->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
+        lanes.texture[l] = source(r, x, 0, l);
+        lanes.sampler[l] = source(r, x, 1, l);
+        for (unsigned k = 0; k < GM_ARRAY_LEN(lanes.in); k++)
+            lanes.in[k][l] = (uint32_t)source(r, x, 2 + k, l);
+    }
+    r->outcome = soft_texture_run(r->block, soft_texture_form(&x->ir), r->first_thread, r->mask, &lanes);
+    if (r->outcome != SOFT_DONE)
+        return NULL;
+    for (unsigned k = 0; k < x->ir.dst_count; k++)
+        for (uint32_t left = r->mask; left && x->d[k] != INTERP_NOWHERE; left &= left - 1) {
+            unsigned l = (unsigned)__builtin_ctz(left);
+            interp_lane_write(r, x->d[k], x->d_width[k], l, lanes.out[k][l]);
         }
     return i + 1;
 }

@@ -522,6 +522,9 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
         return true;
     case IR_OP_CALL:
         return refuse(b, i, "not inlined:");
+    case IR_OP_TEX:
+        emit_slow(b, i, interp_texture, NULL, INTERP_W64);
+        return true;
     case IR_OP_SHFL:
     case IR_OP_VOTE:
     case IR_OP_MATCH:

@@ -61,7 +61,7 @@ static void live_at(struct life *lives, uint32_t reg, uint32_t point)
  * from sources of its own width. */
 static bool reads_first(const struct interp_layout *l, const struct ir_instr *i)
 {
-    const uint16_t other = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TERMINATOR;
+    const uint16_t other = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE | IR_P_TERMINATOR;
     if (i->dst_count != 1 || i->dst[0] == IR_NONE || (ir_ops[i->op].properties & other))
         return false;
     uint8_t width = l->width[i->dst[0]];

@@ -235,7 +235,7 @@ void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], u
 
 /* --- cross.c --- */
 interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_mma,
-    interp_warp_sync;
+    interp_texture, interp_warp_sync;
 
 /* --- memory.c --- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;

@@ -82,6 +82,7 @@ enum {
     IR_P_TERMINATOR = 16, /* ends a block */
     IR_P_NOP = 32,        /* no meaning on this device: may be skipped */
     IR_P_CARRY_IN = 64,   /* last source is the carry register */
+    IR_P_TEXTURE = 256,   /* reads memory, where a handle says */
     IR_P_DST32 = 128,     /* destination is 32 bits whatever the type */
 };
 
@@ -210,6 +211,29 @@ enum ir_mma {
     IR_MMA_F64, /* the parser's alone */
 };
 
+/* TEX: ir_instr.mode, the shape of what is sampled. */
+enum ir_geometry {
+    IR_GEO_1D,
+    IR_GEO_2D,
+    IR_GEO_3D,
+    IR_GEO_A1D, /* layers */
+    IR_GEO_A2D,
+    IR_GEO_CUBE,
+    IR_GEO_ACUBE,
+    IR_GEO_COUNT,
+};
+
+/* TEX: ir_instr.mode2. */
+enum ir_texture {
+    IR_TEXTURE_BASE,     /* a sample of the first level */
+    IR_TEXTURE_LEVEL,    /* .. of the level that a source tells */
+    IR_TEXTURE_GATHER_R, /* one channel of the four elements that a sample is made of; _G, _B, _A follow */
+    IR_TEXTURE_GATHER_A = IR_TEXTURE_GATHER_R + 3,
+    IR_TEXTURE_LOD,  /* which level suits these derivatives of the coordinates: sources 2 .. 4 by x, 5 .. 7 by y */
+    IR_TEXTURE_PACK, /* channels as sust.p has them to the bytes of an element */
+    IR_TEXTURE_COUNT,
+};
+
 /* Memory order and scope of LD, ST, ATOM, RED, FENCE, MEMBAR. WEAK: plain access. */
 enum ir_order {
     IR_ORDER_WEAK,
@@ -298,6 +322,9 @@ struct ir_address {
  *   REDUX src: value, mask. ELECT: dst[0] = leader's lane or IR_NONE, dst_pred = am I; src[0] = mask.
  *   MMA   C (16 x 8) += A (16 x K) * B (K x 8), of all lanes: src: A (2 registers), B (1), C (4), member mask; dst: C.
  *         Where the elements lie: ptx/mma.c.
+ *   TEX   src: handles of texture and sampler (u64), x, y, z, layer (type2: f32 or s32; the layer is u32), level (type2), offsets
+ *         (a signed byte for each of x, y, z); what there is not is 0. mode: enum ir_geometry, mode2: enum ir_texture, which
+ *         may give sources other meanings. dst: four channels as 32 bits of `type` (f32, s32, u32; f16 in the low half).
  *   BAR   src[0] = number, then thread count where given (bar.sync a, b), then the predicate of RED_*. src_count tells.
  *   BARWARP  (bar.warp.sync) src[0] = mask.
  *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants the old value.

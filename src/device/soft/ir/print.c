@@ -61,6 +61,9 @@ static const char *const modes[] = {
     [IR_CVTA_TO] = ".to",
 };
 
+static const char *const geometries[] = { ".1d", ".2d", ".3d", ".a1d", ".a2d", ".cube", ".acube" };
+static const char *const textures[] = { ".base",     ".level",    ".gather.r", ".gather.g",
+                                        ".gather.b", ".gather.a", ".lod",      ".pack" };
 static const char *const elements[] = {
     [IR_MMA_F16] = ".f16",   [IR_MMA_BF16] = ".bf16",     [IR_MMA_TF32] = ".tf32",     [IR_MMA_E4M3] = ".e4m3",
     [IR_MMA_E5M2] = ".e5m2", [IR_MMA_S8] = ".s8",         [IR_MMA_U8] = ".u8",         [IR_MMA_S4] = ".s4",
@@ -241,7 +244,9 @@ static void print_opcode(const struct ir_printer *p, const struct ir_instr *i)
     }
     if (i->op != IR_OP_CVTA)
         fputs(spaces[i->space], p->out);
-    if (i->op == IR_OP_MMA)
+    if (i->op == IR_OP_TEX)
+        fprintf(p->out, "%s%s", geometries[i->mode], textures[i->mode2]);
+    else if (i->op == IR_OP_MMA)
         fprintf(p->out, "%s%s", elements[i->mode], elements[i->mode2]);
     else if (!mode_last)
         fputs(modes[i->mode], p->out);

@@ -30,7 +30,7 @@ static bool never_changes(const struct ir_analyser *an, const struct ir_src *s, 
 /* One destination, and nothing but the sources goes into it. */
 static bool is_pure(const struct ir_instr *i)
 {
-    const unsigned impure = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE;
+    const unsigned impure = IR_P_LOAD | IR_P_STORE | IR_P_EFFECT | IR_P_CROSS_LANE | IR_P_TEXTURE;
     return i->guard == IR_NONE && i->dst_count == 1 && i->dst_pred == IR_NONE && !(ir_ops[i->op].properties & impure);
 }
 

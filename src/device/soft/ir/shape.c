@@ -396,6 +396,7 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
         return load(an, i);
     case IR_OP_ATOM:
     case IR_OP_HELPER:
+    case IR_OP_TEX:
         return varying(false);
     case IR_OP_BAR:
         return uniform(true);

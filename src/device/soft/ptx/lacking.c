@@ -18,11 +18,11 @@ bool ptx_lacks_instruction(const struct ptx_token *t)
     static const char *const words[] = {
         "alloca",       "applypriority", "clusterlaunchcontrol",
         "createpolicy", "discard",       "getctarank",
-        "istypep",      "mapa",          "multimem",
-        "setmaxnreg",   "stackrestore",  "stacksave",
-        "suld",         "suq",           "sured",
-        "sust",         "tcgen05",       "tensormap",
-        "tex",          "tld4",          "txq",
+        "mapa",         "multimem",      "setmaxnreg",
+        "stackrestore", "stacksave",
+
+        "tcgen05",      "tensormap",
+
         "vavrg2",       "vavrg4",        "vmad",
         "vset",         "vset2",         "vset4",
         "vshl",         "vshr",          "wgmma",

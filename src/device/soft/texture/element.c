@@ -1,0 +1,151 @@
+/*
+ * Elements: where they are, and their channels as floats or integers.
+ */
+#include "device/soft/texture/texture.h"
+
+#include <math.h>
+#include <string.h>
+
+static float half_to_float(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, e = h >> 10 & 31, f = h & 0x3ff, bits;
+    float v;
+    if (e == 0) {
+        v = (float)f * 0x1p-24f;
+        return sign ? -v : v;
+    }
+    bits = sign | (e == 31 ? 0xffu : e + 112) << 23 | f << 13;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+uint32_t soft_texture_half(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    uint32_t sign = bits >> 16 & 0x8000, e = bits >> 23 & 0xff, f = bits & 0x7fffff;
+    if (e == 0xff)
+        return f ? 0x7fff : sign | 0x7c00;
+    int shift = e < 113 ? 126 - (int)e : 13; /* bits of the fraction that are lost */
+    if (shift > 24)
+        return sign;
+    uint32_t whole = e < 113 ? f | 0x800000 : f | (e - 112) << 23;
+    if (e >= 113 && e - 112 > 31)
+        return sign | 0x7c00;
+    uint32_t kept = whole >> shift, rest = whole & ((1u << shift) - 1), half = 1u << (shift - 1);
+    kept += rest > half || (rest == half && (kept & 1));
+    return sign | GM_MIN(kept, 0x7c00u);
+}
+
+static float from_srgb(float v)
+{
+    return v <= 0.04045f ? v / 12.92f : powf((v + 0.055f) / 1.055f, 2.4f);
+}
+
+static uint32_t channel_bits(const uint8_t *p, uint32_t size)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, p, size);
+    return bits;
+}
+
+static uint32_t channel_whole(uint32_t format, uint32_t bits)
+{
+    switch (format) {
+    case DEV_FORMAT_S8:
+        return (uint32_t)(int8_t)bits;
+    case DEV_FORMAT_S16:
+        return (uint32_t)(int16_t)bits;
+    default:
+        return bits;
+    }
+}
+
+static float channel_real(uint32_t format, uint32_t bits)
+{
+    float v;
+    switch (format) {
+    case DEV_FORMAT_U8:
+        return (float)bits / 255.0f;
+    case DEV_FORMAT_U16:
+        return (float)bits / 65535.0f;
+    case DEV_FORMAT_S8:
+        return fmaxf((float)(int8_t)bits / 127.0f, -1.0f);
+    case DEV_FORMAT_S16:
+        return fmaxf((float)(int16_t)bits / 32767.0f, -1.0f);
+    case DEV_FORMAT_F16:
+        return half_to_float((uint16_t)bits);
+    default:
+        memcpy(&v, &bits, sizeof(v));
+        return v;
+    }
+}
+
+static uint32_t channel_size(uint32_t format)
+{
+    static const uint8_t sizes[] = { 1, 2, 4, 1, 2, 4, 2, 4 };
+    return sizes[format];
+}
+
+/* The border as the texture's format has it; what has no channels there is zero. */
+static float border_real(const struct soft_sampler *s, unsigned c)
+{
+    float v = s->border[c];
+    switch (s->t.format) {
+    case DEV_FORMAT_U8:
+        return rintf(fminf(fmaxf(v, 0), 1) * 255) / 255;
+    case DEV_FORMAT_U16:
+        return rintf(fminf(fmaxf(v, 0), 1) * 65535) / 65535;
+    case DEV_FORMAT_S8:
+        return rintf(fminf(fmaxf(v, -1), 1) * 127) / 127;
+    case DEV_FORMAT_S16:
+        return rintf(fminf(fmaxf(v, -1), 1) * 32767) / 32767;
+    case DEV_FORMAT_F16:
+        return half_to_float((uint16_t)soft_texture_half(v));
+    default:
+        return v;
+    }
+}
+
+static void border(const struct soft_sampler *s, union soft_texel *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (unsigned c = 0; c < s->t.channels; c++) {
+        if (s->integer)
+            memcpy(&out->u[c], &s->border[c], sizeof(out->u[c]));
+        else
+            out->f[c] = border_real(s, c);
+    }
+}
+
+void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
+                          uint32_t layer, union soft_texel *out)
+{
+    const struct dev_texture *t = &s->t;
+    uint32_t size = channel_size(t->format), element = size * t->channels;
+    if (x < 0 || y < 0 || z < 0) {
+        border(s, out);
+        return;
+    }
+    uint64_t at =
+        level->base + ((uint64_t)z + layer) * level->slice + (uint64_t)y * level->pitch + (uint64_t)x * element;
+    if (at - s->block->window_base > s->block->window_mask - (element - 1)) {
+        s->fault = at;
+        s->faulty = true;
+        memset(out, 0, sizeof(*out));
+        return;
+    }
+    uint8_t bytes[16];
+    memcpy(bytes, (const void *)(uintptr_t)at, element);
+    memset(out, 0, sizeof(*out)); /* what has no channels there */
+    for (unsigned c = 0; c < t->channels; c++) {
+        uint32_t bits = channel_bits(bytes + c * size, size);
+        if (s->integer) {
+            out->u[c] = channel_whole(t->format, bits);
+            continue;
+        }
+        out->f[c] = channel_real(t->format, bits);
+        if (c < 3 && (s->flags & DEV_SAMPLER_SRGB) && t->format == DEV_FORMAT_U8)
+            out->f[c] = from_srgb(out->f[c]);
+    }
+}

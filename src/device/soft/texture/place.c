@@ -1,0 +1,146 @@
+/*
+ * Coordinates to elements. A coordinate becomes a fixed-point number with 8 bits of fraction where elements are filtered;
+ * the address mode then says which element stands for one beyond the edge.
+ */
+#include "device/soft/texture/texture.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FAR 0x40000000 /* beyond all elements, with room to add offsets */
+
+static float as_float(uint32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+/* Floor as an integer; what is far outside, or NaN, is brought near. */
+static int64_t whole(float v)
+{
+    if (!(v > -(float)FAR))
+        return -FAR;
+    return v < (float)FAR ? (int64_t)floorf(v) : FAR;
+}
+
+static int64_t modulo(int64_t a, int64_t n)
+{
+    int64_t r = a % n;
+    return r < 0 ? r + n : r;
+}
+
+/* The element that stands for number `i` of `n`; -1: the border. */
+static int64_t resolve(uint32_t mode, int64_t i, int64_t n)
+{
+    switch (mode) {
+    case DEV_ADDRESS_WRAP:
+        return modulo(i, n);
+    case DEV_ADDRESS_MIRROR: {
+        int64_t m = modulo(i, 2 * n);
+        return m < n ? m : 2 * n - 1 - m;
+    }
+    case DEV_ADDRESS_BORDER:
+        return i < 0 || i >= n ? -1 : i;
+    default:
+        return i < 0 ? 0 : i >= n ? n - 1 : i;
+    }
+}
+
+/* A normalized coordinate in elements. Where the mode repeats, whole repetitions are taken off first. */
+static float scaled(uint32_t mode, float v, uint32_t n)
+{
+    if (mode == DEV_ADDRESS_WRAP)
+        v -= floorf(v);
+    else if (mode == DEV_ADDRESS_MIRROR)
+        v -= 2 * floorf(v / 2);
+    return v * (float)n;
+}
+
+/* One dimension of a sample. */
+static void place_real(const struct soft_sampler *s, uint32_t mode, float v, uint32_t n, int offset,
+                       struct soft_pair *out)
+{
+    if (s->flags & DEV_SAMPLER_NORMALIZED)
+        v = scaled(mode, v, n);
+    if (!s->linear) {
+        out->at[0] = out->at[1] = resolve(mode, whole(v) + offset, n);
+        out->share = 0;
+        return;
+    }
+    int64_t fixed = fabsf(v) < (float)(FAR / 256) ? (int64_t)floorf(v * 256 + 0.5f) - 128 : whole(v) * 256;
+    int64_t first = (fixed >> 8) + offset;
+    out->at[0] = resolve(mode, first, n);
+    out->at[1] = resolve(mode, first + 1, n);
+    out->share = (uint32_t)fixed & 255;
+}
+
+static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits, uint32_t n, uint32_t offsets,
+                      struct soft_pair *out)
+{
+    int offset = (int8_t)(offsets >> 8 * dimension);
+    if (s->coordinate == IR_F32) {
+        place_real(s, s->address[dimension], as_float(bits), n, offset, out);
+        return;
+    }
+    out->at[0] = out->at[1] = resolve(s->address[dimension], (int64_t)(int32_t)bits + offset, n);
+    out->share = 0;
+}
+
+unsigned soft_texture_face(const float d[3], float at[2])
+{
+    float x = fabsf(d[0]), y = fabsf(d[1]), z = fabsf(d[2]), major, u, v;
+    unsigned face;
+    if (z >= x && z >= y) {
+        face = 4 + (signbit(d[2]) ? 1u : 0u);
+        major = z;
+        u = signbit(d[2]) ? -d[0] : d[0];
+        v = -d[1];
+    } else if (y >= x) {
+        face = 2 + (signbit(d[1]) ? 1u : 0u);
+        major = y;
+        u = d[0];
+        v = signbit(d[1]) ? -d[2] : d[2];
+    } else {
+        face = (signbit(d[0]) ? 1u : 0u);
+        major = x;
+        u = signbit(d[0]) ? d[2] : -d[2];
+        v = -d[1];
+    }
+    at[0] = (u / major + 1) / 2;
+    at[1] = (v / major + 1) / 2;
+    return face;
+}
+
+static const struct soft_pair only_one = { { 0, 0 }, 0 };
+
+static void place_cube(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
+                       struct soft_place *out)
+{
+    float direction[3] = { as_float(in[0]), as_float(in[1]), as_float(in[2]) }, at[2];
+    uint32_t face = soft_texture_face(direction, at);
+    struct soft_sampler clamped = *s;
+    clamped.flags |= DEV_SAMPLER_NORMALIZED;
+    place_real(&clamped, DEV_ADDRESS_CLAMP, at[0], level->width, 0, &out->x);
+    place_real(&clamped, DEV_ADDRESS_CLAMP, at[1], level->height, 0, &out->y);
+    out->z = only_one;
+    uint32_t cubes = GM_MAX(s->t.layers / 6, 1u), cube = s->geometry == IR_GEO_ACUBE ? GM_MIN(in[3], cubes - 1) : 0;
+    out->layer = s->t.first_layer + 6 * cube + face;
+}
+
+void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
+                        struct soft_place *out)
+{
+    bool layered = s->geometry == IR_GEO_A1D || s->geometry == IR_GEO_A2D;
+    if (s->geometry == IR_GEO_CUBE || s->geometry == IR_GEO_ACUBE) {
+        place_cube(s, level, in, out);
+        return;
+    }
+    place_one(s, 0, in[0], level->width, in[5], &out->x);
+    out->y = out->z = only_one;
+    if (s->geometry == IR_GEO_2D || s->geometry == IR_GEO_3D || s->geometry == IR_GEO_A2D)
+        place_one(s, 1, in[1], level->height, in[5], &out->y);
+    if (s->geometry == IR_GEO_3D)
+        place_one(s, 2, in[2], level->depth, in[5], &out->z);
+    out->layer = s->t.first_layer + (layered ? GM_MIN(in[3], s->t.layers - 1) : 0);
+}

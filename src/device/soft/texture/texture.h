@@ -1,0 +1,90 @@
+/*
+ * What instructions on textures mean (IR_OP_TEX): the one place where it is computed, for interpreter and compiled code.
+ *
+ *   lanes.c     a warp's lanes, one after the other; which levels, mixed how
+ *   place.c     coordinates to elements and weights: address modes, faces of cubes
+ *   element.c   an element's bytes to channels
+ *
+ * Handles are addresses of descriptors in the client's memory (device/texture.h), which any of its threads may change at any
+ * time. A descriptor is copied, checked, and used from the copy; each element is read by an address that is checked against
+ * the window, so that whatever stands in a descriptor, a kernel reads its own client's memory or faults.
+ *
+ * Helpers' rules hold (exec/helpers.h).
+ */
+#ifndef GMUX_SOFT_TEXTURE_TEXTURE_H
+#define GMUX_SOFT_TEXTURE_TEXTURE_H
+
+#include "device/soft/exec/code.h"
+#include "device/soft/ir/ir.h"
+#include "device/texture.h"
+
+#define SOFT_TEXTURE_CHANNELS 4
+
+/* Sources and results of the instruction, by lane. Layout is part of the ABI of compiled code. */
+struct soft_texture_lanes {
+    uint64_t texture[SOFT_WARP], sampler[SOFT_WARP];
+    uint32_t in[6][SOFT_WARP]; /* the other sources, in their order */
+    uint32_t out[SOFT_TEXTURE_CHANNELS][SOFT_WARP];
+};
+
+/* The instruction's variant in one word. */
+static inline uint32_t soft_texture_form(const struct ir_instr *i)
+{
+    return i->mode | (uint32_t)i->mode2 << 8 | (uint32_t)i->type << 16 | (uint32_t)i->type2 << 24;
+}
+
+/* For the lanes in `active`; `first`: the thread of lane 0. SOFT_DONE, or a fault, which is described in the block. */
+enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
+                                   struct soft_texture_lanes *l);
+
+/* --- between the files -------------------------------------------------------------------------------------------- */
+
+/* One instruction's work, as far as lanes have it in common. */
+struct soft_sampler {
+    const struct soft_block *block;
+    uint8_t geometry, what, type, coordinate; /* the form */
+    bool integer, linear;
+    struct dev_texture t; /* checked copies: the texture .. */
+    uint32_t flags;       /* .. and of the sampler's descriptor: enum dev_sampler_flags .. */
+    uint32_t address[3];  /* .. and the address modes */
+    float border[4];
+    uint64_t fault; /* address of an element outside the window; `faulty` says whether */
+    bool faulty;
+};
+
+/* Channels of an element: floats, or integers as they are. */
+union soft_texel {
+    float f[SOFT_TEXTURE_CHANNELS];
+    uint32_t u[SOFT_TEXTURE_CHANNELS];
+};
+
+/* A level of the texture. */
+struct soft_level {
+    uint64_t base, pitch, slice;
+    uint32_t width, height, depth;
+};
+
+/* Two neighbours in one dimension, and the second one's share of 256. */
+struct soft_pair {
+    int64_t at[2]; /* -1: the border */
+    uint32_t share;
+};
+
+/* The elements that a sample is made of: 1, 2, 4 or 8. */
+struct soft_place {
+    struct soft_pair x, y, z;
+    uint32_t layer;
+};
+
+/* place.c */
+void soft_texture_place(const struct soft_sampler *s, const struct soft_level *level, const uint32_t in[6],
+                        struct soft_place *out);
+/* The face of a cube that a direction hits, and where: coordinates 0 .. 1. */
+unsigned soft_texture_face(const float direction[3], float at[2]);
+
+/* element.c */
+void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
+                          uint32_t layer, union soft_texel *out);
+uint32_t soft_texture_half(float v);
+
+#endif
