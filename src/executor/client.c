@@ -32,9 +32,10 @@
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u
-#define LOOK_NS       2000u              /* between two looks at words that streams wait for: at first .. */
-#define LOOK_SPIN_NS  40000u             /* .. with a processor to spare, until pauses have become so long .. */
-#define LOOK_MAX_NS   500000u            /* .. and at last */
+#define LOOK_NS       8000u /* between two looks at words that streams wait for: at least .. */
+#define LOOK_PART     16u   /* .. this part of what has been waited .. */
+#define LOOK_MAX_NS   500000u
+#define LOOK_SPIN_NS  (2 * GM_NS_PER_MS) /* .. at first without sleep, if there is a processor to spare */
 #define FLUSH_NS      (2 * GM_NS_PER_MS) /* though the ring does not run dry */
 /* A thread that is told to end takes less, unless the device is answering it, or works through its orders with others'. */
 #define JOIN_S 120u
@@ -59,23 +60,29 @@ static uint32_t spin_time(struct exe_client *c)
     return in_flight || others >= e->spin_limit ? 0 : SPIN_NS; /* the processors have better things to do */
 }
 
-/* Nobody tells when a word changes. */
-static void pause_between_looks(struct exe_client *c, uint32_t bell)
+/* Nobody tells when a word changes. The longer streams have waited, the longer are the pauses; but what a device has just been asked
+ * for, it has soon. `reads`: or until a record comes. */
+static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
 {
     struct exe_engine *e = c->engine;
-    c->look_ns = c->look_ns ? GM_MIN(c->look_ns + c->look_ns / 4, LOOK_MAX_NS) : LOOK_NS;
-    if (c->look_ns < LOOK_SPIN_NS && e->info->runs_elsewhere &&
-        atomic_load_explicit(&e->spinning, memory_order_relaxed) < e->spin_limit)
-        (void)tp_ring_spin(&c->ring, bell, (uint32_t)c->look_ns);
-    else
-        tp_ring_nap(&c->ring, bell, c->look_ns);
+    const uint64_t now = gm_now_ns(), waited = now - c->look_since;
+    const uint64_t longer = GM_MAX(waited / LOOK_PART, (uint64_t)LOOK_NS);
+    c->asked_for = e->info->runs_elsewhere && !c->asked_for;
+    const uint64_t pause = c->asked_for ? LOOK_NS : GM_MIN(longer, (uint64_t)LOOK_MAX_NS);
+    if (!e->info->runs_elsewhere || waited > LOOK_SPIN_NS ||
+        atomic_load_explicit(&e->spinning, memory_order_relaxed) >= e->spin_limit) {
+        tp_ring_nap(&c->ring, bell, pause);
+        return;
+    }
+    while (gm_now_ns() - now < pause && tp_ring_bell(&c->ring) == bell && !(reads && tp_ring_pending(&c->ring)))
+        gm_cpu_relax();
 }
 
 /* True: more will come soon. */
 static bool wait_for_work(struct exe_client *c, uint32_t bell, bool was_active)
 {
     if (c->values) {
-        pause_between_looks(c, bell);
+        pause_between_looks(c, bell, true);
         return false;
     }
     uint32_t spin_ns = was_active ? spin_time(c) : 0;
@@ -165,7 +172,7 @@ static void *client_thread(void *arg)
             if (ops->flush) /* or it would never shrink */
                 ops->flush(c->dev);
             if (c->values)
-                pause_between_looks(c, bell);
+                pause_between_looks(c, bell, false);
             else
                 tp_ring_nap(&c->ring, bell, nap_ms * GM_NS_PER_MS);
             nap_ms = GM_MIN(nap_ms * 2, NAP_MAX_MS);

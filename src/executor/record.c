@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "device/value.h"
 #include "transport/names.h"
@@ -237,7 +238,7 @@ static int take_wait_value(void *arg, const struct wire_rec_wait_value *r)
     if (result == 0) {
         note_gate(t);
         t->client->values += t->stream->value == 0;
-        t->client->look_ns = 0;
+        t->client->look_since = gm_now_ns();
         t->stream->value = t->seq;
     }
     return result;
@@ -479,12 +480,14 @@ void exe_record_open_gates(struct exe_client *c)
         struct exe_stream *s = &chunk[i % EXE_STREAMS_PER_CHUNK];
         if (!s->gate)
             continue;
-        uint64_t open = atomic_load_explicit(&c->session.streams[i].gate, memory_order_acquire);
+        const struct tp_stream_slot *slot = &c->session.streams[i];
+        const uint64_t open = atomic_load_explicit(&slot->gate, memory_order_acquire); /* before the device looks */
         c->engine->ops->gate_moved(s->queue);
+        if (s->value && atomic_load_explicit(&slot->gate, memory_order_relaxed) != open)
+            c->look_since = gm_now_ns(); /* who waits for one value soon waits for the next one, perhaps */
         if (s->value && open >= s->value) {
             s->value = 0;
             c->values--;
-            c->look_ns = 0; /* who waits for one soon waits for the next one, perhaps */
         }
         if (open >= s->gate) {
             s->gate = 0;

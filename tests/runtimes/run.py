@@ -41,7 +41,13 @@ PROGRAMS = {
     "driver": ("driver", [], ["-lcuda"]),
     "driver-first": ("driver", ["first"], ["-lcuda"]),
     "sort": ("sort", [], []),
+    "reset": ("ends", ["reset"], ["-ldl"]),
+    "exit": ("ends", ["exit"], ["-ldl"]),
+    "fork": ("ends", ["fork"], ["-ldl"]),
+    "unload": ("ends", ["unload"], ["-ldl"]),
+    "mixed": ("mixed", [], ["-ldl"]),
 }
+LIBRARIES = {"mixed": "second"}  # that programs load
 ALONE = ("fault",)  # others that run at that moment see it
 KINDS = ("shared", "static")
 NOT_SHARED = "runs on the driver itself"  # what the client library says of a program that it cannot serve
@@ -71,8 +77,9 @@ def runtime_library(command):
 def build_one(source, flags, command, kind, folder, driver):
     """What the compiler said if it failed, else None."""
     link = ["-L", str(driver), "-Xlinker", "-rpath=$ORIGIN"] if "-lcuda" in flags else ["-Xlinker", "-rpath=$ORIGIN"]
-    argv = [*command, "-O2", "-cudart", kind, *link, *flags,
-            "-o", str(folder / source), str(HERE / f"{source}.cu")]
+    library = source in LIBRARIES.values()
+    argv = [*command, "-O2", "-cudart", kind, *link, *flags, *(["-shared", "-Xcompiler", "-fPIC"] if library else []),
+            "-o", str(folder / (f"{source}.so" if library else source)), str(HERE / f"{source}.cu")]
     r = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     lines = [x for x in (r.stdout + r.stderr).splitlines() if "error" in x]
     return None if r.returncode == 0 else (lines or ["the compiler failed"])[0].strip()[:160]
@@ -92,8 +99,8 @@ def build(compilers, names, target, driver, jobs):
                 m = re.search(r"SONAME\s+(\S+)", soname.stdout)
                 shutil.copy2(library, folder / (m.group(1) if m else name))
             done = set()
-            for name in names:
-                source, _, flags = PROGRAMS[name]
+            sources = [(PROGRAMS[n][0], PROGRAMS[n][2]) for n in names]
+            for source, flags in sources + [(LIBRARIES[n], []) for n in names if n in LIBRARIES]:
                 if source not in done and not (folder / source).exists():
                     todo.append((source, flags, command, kind, folder))
                 done.add(source)

@@ -60,8 +60,11 @@ void cuda_value_look(struct dev_queue *q)
     }
     if (!q->stream || !cuda_stream_is_done(q, q->stream)) /* none: the client has an error */
         return;
-    if (q->looking && dev_value_reached(&q->value, atomic_load_explicit(&q->slot->looked, memory_order_acquire)))
-        atomic_store_explicit(&q->slot->gate, q->gate, memory_order_release);
-    else
+    if (!q->looking) {
         look(q);
+        return;
+    }
+    q->looking = false; /* the next look is a new one */
+    if (dev_value_reached(&q->value, atomic_load_explicit(&q->slot->looked, memory_order_acquire)))
+        atomic_store_explicit(&q->slot->gate, q->gate, memory_order_release);
 }

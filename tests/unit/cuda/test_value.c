@@ -82,6 +82,8 @@ Test(value, is_looked_for_until_it_is_there, .init = begin)
                                     offsetof(struct tp_stream_slot, looked));
     word_is(4);
     look();
+    cr_assert_eq(looks(), 1, "what was read last is looked at first");
+    look();
     cr_assert_eq(looks(), 2);
     cr_assert_not(is_done(2));
     word_is(5);
@@ -104,6 +106,7 @@ Test(value, may_be_looked_for_a_long_time, .init = begin)
     }
     cr_assert_lt(c->calls, 8);
     word_is(1);
+    look();
     look();
     cr_assert(is_done(1));
     fake_client_end(c);
@@ -130,6 +133,7 @@ Test(value, in_another_gpus_memory_is_read_there)
     cr_assert_eq(copies[0].src, there);
     cr_assert_eq(copies[0].gpu, &d->gpus[1]);
     word_is(7);
+    look();
     look();
     cr_assert(is_done(1));
     fake_client_end(c);
