@@ -13,7 +13,7 @@
  * the same time is limited to:
  * - memory_map, memory_attach, memory_unmap, client_peer: one of them at a time, also not beside client_stop; but where memory is apart
  *   memory_unmap of host memory, of which there is one at a time, is beside any of the others but client_destroy;
- * - client_device, client_set_share: the same; array_memory: the same;
+ * - client_device, client_set_share: the same; array_memory: the same; memory_trim: any number, not beside client_stop;
  * - module_load, module_place, module_unload: several of them, of different modules, and beside any of the others but client_destroy,
  *   and module_place not beside client_stop;
  * - client_stop: after the client's thread has ended; client_destroy: alone, after client_stop. Between the two there may be any of
@@ -184,6 +184,10 @@ struct dev_ops {
                          uint32_t device, uint32_t access);
     /* The caller made sure that no queued operation uses the range; one that does anyway faults. */
     void (*memory_unmap)(struct dev_client *c, uint64_t address, uint64_t size);
+
+    /* The device has refused memory that this client is to have: it gives back what it keeps of it without need, if it can do so soon. NULL: it keeps
+     * none. */
+    void (*memory_trim)(struct dev_client *c, uint32_t device);
 
     /* The client's arrays on a device may take so many bytes of its memory, which the server has charged it with; none
      * before the first call. CUDA_ERROR_INVALID_VALUE if they take more already. NULL: the device has no arrays. */

@@ -143,6 +143,15 @@ static int do_array_memory(struct exe_engine *e, struct exe_order *o)
     return e->ops->array_memory ? e->ops->array_memory(o->client->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
 }
 
+static int do_trim(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_trim m;
+    wire_get_engine_trim(&o->body, &m);
+    if (o->client && o->client->dev && e->ops->memory_trim)
+        e->ops->memory_trim(o->client->dev, m.device);
+    return 0;
+}
+
 static struct exe_module *find_module(struct exe_client *c, uint32_t id)
 {
     pthread_mutex_lock(&c->modules_lock);
@@ -255,6 +264,8 @@ static int carry_out(struct exe_engine *e, struct exe_order *o)
         return do_unmap(e, o);
     case WIRE_ENGINE_ARRAY_MEMORY:
         return do_array_memory(e, o);
+    case WIRE_ENGINE_TRIM:
+        return do_trim(e, o);
     case WIRE_ENGINE_MODULE_LOAD:
         return do_load(e, o);
     case WIRE_ENGINE_MODULE_PLACE:
@@ -344,6 +355,7 @@ static int handle(struct exe_engine *e, struct tp_packet *p)
     case WIRE_ENGINE_ATTACH:
     case WIRE_ENGINE_UNMAP:
     case WIRE_ENGINE_ARRAY_MEMORY:
+    case WIRE_ENGINE_TRIM:
     case WIRE_ENGINE_MODULE_LOAD:
     case WIRE_ENGINE_MODULE_PLACE:
     case WIRE_ENGINE_MODULE_UNLOAD:

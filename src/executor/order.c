@@ -147,6 +147,10 @@ static void plan(struct exe_order *o)
     case WIRE_ENGINE_ARRAY_MEMORY:
         o->touches = ARRAYS | DEVICES;
         break;
+    case WIRE_ENGINE_TRIM:
+        o->needs = VALUES; /* nothing of it but that it is there */
+        o->beside = true;
+        break;
     case WIRE_ENGINE_MODULE_LOAD:
     case WIRE_ENGINE_MODULE_PLACE:
     case WIRE_ENGINE_MODULE_UNLOAD:

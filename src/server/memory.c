@@ -25,6 +25,8 @@ struct alloc_op {
     uint64_t size;
     uint64_t align;
     bool small;
+    bool refused; /* by the device, the last time .. */
+    bool trimmed; /* .. although it has given back what it keeps */
     srv_allocated_fn *done;
     void *arg;
     uint64_t serial;
@@ -150,9 +152,10 @@ void srv_heap_replay(struct srv_heap *h)
         }
 }
 
-/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is no room. */
-static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align)
+/* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is no room, or the keeper has `refused`. */
+static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uint64_t align, bool *refused)
 {
+    *refused = false;
     struct srv_mapping *m = calloc(1, sizeof(*m));
     if (!m)
         return NULL;
@@ -162,7 +165,8 @@ static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uin
         m->block = srv_ranges_alloc(&h->area->pages, size, align);
     if (m->block)
         h->area->mapped += m->block->size;
-    if (!m->block || (h->keeper->take && h->keeper->take(h, m) != GM_CUDA_SUCCESS)) {
+    *refused = m->block && h->keeper->take && h->keeper->take(h, m) != GM_CUDA_SUCCESS;
+    if (!m->block || *refused) {
         mapping_destroy(h, m);
         return NULL;
     }
@@ -252,6 +256,16 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
     start_alloc(op); /* from that slab, unless somebody else was faster */
 }
 
+static void on_trimmed(void *arg, int result, struct tp_packet *answer)
+{
+    struct alloc_op *op = arg;
+    (void)answer;
+    if (result == 0)
+        start_alloc(op);
+    else
+        finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
+}
+
 /* Takes a range from a slab, or has one mapped: a slab, or just for this. */
 static void start_alloc(struct alloc_op *op)
 {
@@ -262,16 +276,27 @@ static void start_alloc(struct alloc_op *op)
         return;
     }
     if (charged)
-        op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB) : mapping_create(h, op->size, op->align);
+        op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB, &op->refused)
+                                : mapping_create(h, op->size, op->align, &op->refused);
     if (op->mapping) {
         const struct srv_mapping *m = op->mapping;
         struct wire_enc e = encode_map(h, m);
         srv_executor_ask(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0, on_mapped, op);
     } else if (h->unmapping != 0 && (charged || is_host(h))) { /* room may be on its way, or the charge */
         gm_list_append(&h->deferred, &op->link);
+    } else if (op->refused && !op->trimmed) {
+        op->trimmed = true;
+        srv_memory_trim(h->session, h->device, on_trimmed, op);
     } else {
         finish_alloc(op, GM_CUDA_OUT_OF_MEMORY);
     }
+}
+
+void srv_memory_trim(struct srv_session *c, uint32_t device, srv_answer_fn *done, void *arg)
+{
+    struct wire_enc e = srv_encoder(c->server);
+    wire_pack_engine_trim(&e, 0, &(struct wire_engine_trim) { c->id, device });
+    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, done, arg);
 }
 
 static void start_deferred(struct srv_heap *h)

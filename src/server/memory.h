@@ -10,6 +10,7 @@
 
 #include "server/account.h"
 #include "server/keeper.h"
+#include "server/request.h"
 #include "server/ranges.h"
 
 #define SRV_PAGE      4096u
@@ -96,6 +97,8 @@ void srv_heap_replay(struct srv_heap *h);
 /* Allocates; `done` gets a CUresult and, on success, what was allocated, perhaps at once. */
 void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool internal, srv_allocated_fn *done,
                       void *arg, uint64_t serial);
+/* The device has refused memory: it gives back what it keeps; `done` gets 0 when it has, or cannot, and is asked again. */
+void srv_memory_trim(struct srv_session *c, uint32_t device, srv_answer_fn *done, void *arg);
 /* The client's allocation that starts at `address`; NULL if there is none. */
 struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address);
 /* Frees; `done` may be NULL. What others have open stays, charged, until they close it; `done` does not wait for that. */

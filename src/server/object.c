@@ -267,6 +267,31 @@ static void answer_made(struct srv_session *c, uint64_t serial, int result, uint
     srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
 }
 
+static int create_named(struct srv_session *c, const struct wire_object_create *m, uint32_t *number,
+                        struct srv_object **out)
+{
+    int r = c->failed ? c->failed : object_create(c, m, out);
+    return r ? r : name_create(c, *out, number);
+}
+
+/* The device gives back what it keeps, once. */
+struct create_op {
+    struct srv_session *session;
+    struct wire_object_create what;
+    uint64_t serial;
+};
+
+static void on_trimmed(void *arg, int result, struct tp_packet *answer)
+{
+    struct create_op *op = arg;
+    struct srv_object *o = NULL;
+    uint32_t number = 0;
+    (void)answer;
+    int r = result == 0 ? create_named(op->session, &op->what, &number, &o) : GM_CUDA_OUT_OF_MEMORY;
+    answer_made(op->session, op->serial, r, number, o);
+    free(op);
+}
+
 const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
 {
     struct wire_object_create m;
@@ -277,9 +302,15 @@ const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
         return "memory of an unknown kind";
     if (!srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device))
         return "memory of a device that there is not";
-    int r = c->failed ? c->failed : object_create(c, &m, &o);
-    r = r ? r : name_create(c, o, &number);
-    answer_made(c, p->header.serial, r, number, o);
+    int r = create_named(c, &m, &number, &o);
+    bool refused = r == GM_CUDA_OUT_OF_MEMORY && m.kind == WIRE_MEMORY_KIND_DEVICE && c->server->memory_apart;
+    struct create_op *op = refused ? malloc(sizeof(*op)) : NULL;
+    if (!op) {
+        answer_made(c, p->header.serial, r, number, o);
+        return NULL;
+    }
+    *op = (struct create_op) { c, m, p->header.serial };
+    srv_memory_trim(c, m.device, on_trimmed, op);
     return NULL;
 }
 

@@ -181,6 +181,13 @@ int cuda_array_create(struct dev_client *c, struct wire_dec *args, struct wire_e
         return GM_CUDA_OUT_OF_MEMORY;
     *a = (struct cuda_array) { .exists = true, .gpu = c->asked, .shape = shape, .bytes = bytes };
     CUresult r = make(&c->dev->api, a);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        cuda_memory_trim(c, c->asked->index);
+        cuda_enter(c->asked);
+        free(a->levels);
+        a->levels = NULL;
+        r = make(&c->dev->api, a);
+    }
     if (r != CUDA_SUCCESS)
         destroy(c, a);
     else

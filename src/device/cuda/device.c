@@ -369,6 +369,7 @@ GM_EXPORT const struct dev_ops gmux_device = {
     .memory_map = cuda_memory_map,
     .memory_attach = cuda_memory_attach,
     .memory_unmap = cuda_memory_unmap,
+    .memory_trim = cuda_memory_trim,
     .array_memory = cuda_array_memory,
     .module_load = cuda_module_load,
     .module_place = cuda_module_place,

@@ -15,6 +15,7 @@
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u
 #define UNLOAD_NS   (10 * GM_NS_PER_MS) /* then another one is tried */
+#define TRIM_NS     (2 * GM_NS_PER_S)   /* an allocation waits for no longer */
 
 /* --- unloading ---------------------------------------------------------------------------------------------------- */
 
@@ -72,17 +73,62 @@ static void forget(struct dev *d, struct cuda_library *l)
     d->kept_bytes -= l->size;
 }
 
+static void drop_oldest(struct dev *d)
+{
+    struct cuda_library *oldest = gm_list_entry(d->kept.next, struct cuda_library, kept);
+    forget(d, oldest);
+    gm_list_remove(&oldest->link);
+    retire(d, oldest);
+}
+
 /* Nobody uses it now: a program that is started again finds its kernels loaded. */
 static void keep(struct dev *d, struct cuda_library *l)
 {
     gm_list_append(&d->kept, &l->kept);
     d->kept_bytes += l->size;
-    while (d->kept_bytes > d->kept_max) {
-        struct cuda_library *oldest = gm_list_entry(d->kept.next, struct cuda_library, kept);
-        forget(d, oldest);
-        gm_list_remove(&oldest->link);
-        retire(d, oldest);
+    while (d->kept_bytes > d->kept_max)
+        drop_oldest(d);
+}
+
+/* libraries_lock is not held. The list is emptied into `out`: the contexts where something of it is loaded. */
+static uint32_t take_unused(struct dev *d, struct gm_list *out)
+{
+    uint32_t gpus = 0;
+    gm_list_init(out);
+    pthread_mutex_lock(&d->libraries_lock);
+    while (!gm_list_empty(&d->kept))
+        drop_oldest(d);
+    gm_list_for_each_safe (l, &d->unused, struct cuda_library, link) {
+        gm_list_remove(&l->link);
+        gm_list_append(out, &l->link);
+        gpus |= l->gpus;
     }
+    pthread_mutex_unlock(&d->libraries_lock);
+    return gpus;
+}
+
+/* All at one safe point, or later by the thread. */
+void cuda_memory_trim(struct dev_client *c, uint32_t device GM_UNUSED)
+{
+    struct dev *d = c->dev;
+    struct gm_list all;
+    const uint32_t gpus = take_unused(d, &all);
+    if (gm_list_empty(&all))
+        return;
+    cuda_enter(&d->gpus[0]);
+    bool admitted = cuda_admit_wait(d, c, gpus, gm_now_ns() + TRIM_NS);
+    gm_list_for_each_safe (l, &all, struct cuda_library, link) {
+        gm_list_remove(&l->link);
+        if (admitted) {
+            library_destroy(d, l);
+            continue;
+        }
+        pthread_mutex_lock(&d->libraries_lock);
+        retire(d, l);
+        pthread_mutex_unlock(&d->libraries_lock);
+    }
+    if (admitted)
+        cuda_admit_end(d, gpus);
 }
 
 /* --- one library -------------------------------------------------------------------------------------------------- */

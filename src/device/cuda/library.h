@@ -3,7 +3,8 @@
  * hundreds, whose code would lie in the GPU's memory once for each client. An image in which nothing can be left behind (no
  * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
  * a limit only grows, and anything else gives the client a library of its own first. Without users such a library stays for a while, with what of it
- * is loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is started again loads nothing.
+ * is loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is started again loads nothing. All of them go when the
+ * device refuses memory (cuda_memory_trim).
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */

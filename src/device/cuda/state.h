@@ -465,6 +465,9 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise);
 void cuda_module_unload(struct dev_module *m);
 
+/* --- library.c */
+void cuda_memory_trim(struct dev_client *c, uint32_t device);
+
 /* --- lookup.c: functions and variables, when the client asks for them; its thread. CUresult */
 int cuda_function_find(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);
 int cuda_function_names(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply);

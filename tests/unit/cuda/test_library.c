@@ -281,6 +281,40 @@ static void begin(void)
     memset(image, 7, 4096);
 }
 
+static void run_a_kernel(bool runs)
+{
+    pthread_mutex_lock(&d.lock);
+    if (runs)
+        gm_list_append(&d.active, &busy.active);
+    else
+        gm_list_remove(&busy.active);
+    busy.marked = runs ? busy.seen + 1 : busy.seen;
+    busy.since = 1;
+    pthread_mutex_unlock(&d.lock);
+}
+
+static struct cuda_library *opened(uint32_t kind, int expected)
+{
+    struct cuda_library *l;
+    char *log;
+    may_end = 1;
+    cr_assert_eq(cuda_library_open(gpu, &clients[0], image, 4096, kind, &l, &log), expected);
+    free(log);
+    return l;
+}
+
+static struct cuda_library *opened_as(uint32_t uid)
+{
+    struct opener o;
+    let_go();
+    start(&o, uid);
+    pthread_join(o.thread, NULL);
+    cr_assert_eq(o.result, 0);
+    return o.got;
+}
+
+static const _Atomic bool yes = true;
+
 static void open_all(struct opener *o)
 {
     for (unsigned i = 0; i < THREADS; i++)
@@ -357,6 +391,30 @@ Test(library, without_users_it_stays, .init = begin)
     cr_assert_eq(d.kept_bytes, 4096);
 }
 
+/* Somebody is to have its memory. */
+Test(library, without_users_it_gives_way, .init = begin)
+{
+    CUfunction f;
+    d.kept_max = 1 << 20;
+    for (uint32_t uid = 1000; uid <= 1001; uid++) {
+        struct cuda_library *l = opened_as(uid);
+        cr_assert_eq(cuda_library_function(&clients[0], 0, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+        cuda_library_close(&d, l);
+    }
+    cr_assert_eq(d.kept_bytes, 2 * 4096);
+    run_a_kernel(true);
+    clients[0].leaving = &yes;
+    cuda_memory_trim(&clients[0], 0); /* does not wait */
+    cr_assert_eq(d.kept_bytes, 0);
+    run_a_kernel(false);
+    wait_for_unloads(2);
+    cr_assert_not(disturbed);
+    clients[0].leaving = NULL;
+    cuda_library_close(&d, opened_as(1000));
+    cuda_memory_trim(&clients[0], 0);
+    cr_assert_eq(unloads, 3, "at once");
+}
+
 /* Users share nothing: not even a wait. */
 Test(library, users_do_not_wait_for_each_other, .init = begin)
 {
@@ -372,28 +430,6 @@ Test(library, users_do_not_wait_for_each_other, .init = begin)
 }
 
 /* --- a kernel that runs on ------------------------------------------------------------------------------------------------- */
-
-static void run_a_kernel(bool runs)
-{
-    pthread_mutex_lock(&d.lock);
-    if (runs)
-        gm_list_append(&d.active, &busy.active);
-    else
-        gm_list_remove(&busy.active);
-    busy.marked = runs ? busy.seen + 1 : busy.seen;
-    busy.since = 1;
-    pthread_mutex_unlock(&d.lock);
-}
-
-static struct cuda_library *opened(uint32_t kind, int expected)
-{
-    struct cuda_library *l;
-    char *log;
-    may_end = 1;
-    cr_assert_eq(cuda_library_open(gpu, &clients[0], image, 4096, kind, &l, &log), expected);
-    free(log);
-    return l;
-}
 
 Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
 {
