@@ -2,6 +2,7 @@
 #include "tap.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -127,11 +128,39 @@ static int child_has_its_own(void)
                : 1;
 }
 
+static bool early_worked;
+
+/* The driver has been given up by then .. */
+static void late_handler(void)
+{
+    CUdeviceptr p;
+    int n;
+    bool refused = cuMemAlloc(&p, 16) == CUDA_ERROR_DEINITIALIZED && cuCtxSynchronize() == CUDA_ERROR_DEINITIALIZED &&
+                   cuDeviceGetCount(&n) == CUDA_ERROR_DEINITIALIZED;
+    _exit(early_worked && refused ? 0 : 2);
+}
+
+/* .. but not yet here. */
+static void early_handler(void)
+{
+    CUdeviceptr p;
+    early_worked = cuMemAlloc(&p, 16) == CUDA_SUCCESS && cuMemFree(p) == CUDA_SUCCESS;
+}
+
+/* Handlers of exit run in turn, the last one first. */
+static int child_uses_it_at_its_end(void)
+{
+    if (atexit(late_handler) || child_has_its_own() || atexit(early_handler))
+        return 1;
+    exit(0);
+}
+
 /* Runs first: before cuInit a fork is harmless, and cuInit leaves the program no child to find. */
 static void before_init(void)
 {
     signal(SIGCHLD, on_child);
     EQ(in_child(child_has_its_own), 0);
+    EQ(in_child(child_uses_it_at_its_end), 0);
     int before = children_seen;
     OK(cuInit(0));
     EQ(children_seen, before);

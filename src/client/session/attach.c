@@ -272,6 +272,33 @@ int rt_attach_leave(bool used)
     return r;
 }
 
+/* --- the end of the process ---------------------------------------------------------------------------------------- */
+
+static struct rt_api ended_api;
+
+/* Stands for functions with any parameters: they are not looked at. */
+static CUresult ended(void)
+{
+    return CUDA_ERROR_DEINITIALIZED;
+}
+
+static void *find_ended(void *arg, const char *symbol)
+{
+    void *texts = strcmp(symbol, "cuGetErrorName") == 0     ? (void *)(uintptr_t)rt_cuGetErrorName
+                  : strcmp(symbol, "cuGetErrorString") == 0 ? (void *)(uintptr_t)rt_cuGetErrorString
+                                                            : NULL;
+    return texts ? texts : (void *)(uintptr_t)ended;
+}
+
+/* The driver has such a handler, too, from cuInit on: destructors of static objects that call it afterwards learn that it is over. */
+static void end_calls(void)
+{
+    if (atomic_load(&rt_state) != RT_SESSION)
+        return;
+    (void)rt_api_load(&ended_api, find_ended, NULL);
+    rt_api_activate(&ended_api);
+}
+
 int rt_attach(unsigned flags)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -296,6 +323,8 @@ int rt_attach(unsigned flags)
         (void)leave_locked();
     attaching.session = NULL;
     atomic_store(&attaching.fd, 0);
+    if (atomic_load(&rt_state) == RT_SESSION)
+        (void)atexit(end_calls);
     pthread_mutex_unlock(&attach_lock);
     return r;
 }
