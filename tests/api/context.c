@@ -108,6 +108,68 @@ static void questions(void)
     TRUE(id1 != id2);
 }
 
+static size_t limit_after(CUlimit limit, size_t value)
+{
+    size_t now = 0;
+    OK(cuCtxSetLimit(limit, value));
+    OK(cuCtxGetLimit(&now, limit));
+    return now;
+}
+
+/* What the driver makes of values (580.159.04, H200). */
+static void limits(void)
+{
+    CUcontext a;
+    size_t value = 0;
+    int most = 0, cache = 0;
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    EQ(limit_after(CU_LIMIT_STACK_SIZE, 1000), 1008);
+    EQ(limit_after(CU_LIMIT_PRINTF_FIFO_SIZE, 0), 512 << 10);
+    EQ(limit_after(CU_LIMIT_PRINTF_FIFO_SIZE, 1000001), 1000192);
+    EQ(limit_after(CU_LIMIT_MALLOC_HEAP_SIZE, 1), 4 << 20);
+    EQ(limit_after(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 1), 32);
+    EQ(limit_after(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 33), 33);
+    IS(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 129), CUDA_ERROR_INVALID_VALUE);
+    OK(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 0));
+    OK(cuDeviceGetAttribute(&cache, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0));
+    OK(cuCtxGetLimit(&value, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+    IS(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, (size_t)most + 1), CUDA_ERROR_INVALID_VALUE);
+    if (most)
+        EQ(limit_after(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 1), (size_t)cache / 16);
+    EQ(limit_after(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0), 0);
+    OK(cuCtxDestroy(a));
+}
+
+static unsigned flags_now(void)
+{
+    unsigned flags = 99;
+    OK(cuCtxGetFlags(&flags));
+    return flags;
+}
+
+static unsigned primary_flags(void)
+{
+    unsigned flags = 99;
+    int active;
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    return flags;
+}
+
+/* A primary context maps host memory whether it was asked for or not, and one cannot ask. */
+static void flags_of_the_primary(void)
+{
+    unsigned before = primary_flags();
+    IS(cuDevicePrimaryCtxSetFlags(0, CU_CTX_MAP_HOST), CUDA_ERROR_INVALID_VALUE);
+    OK(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_SPIN));
+    EQ(primary_flags(), CU_CTX_SCHED_SPIN);
+    EQ(flags_now(), CU_CTX_SCHED_SPIN | CU_CTX_MAP_HOST);
+    OK(cuCtxSetFlags(CU_CTX_SCHED_YIELD));
+    EQ(flags_now(), CU_CTX_SCHED_YIELD | CU_CTX_MAP_HOST);
+    EQ(primary_flags(), CU_CTX_SCHED_SPIN);
+    OK(cuDevicePrimaryCtxSetFlags(0, before));
+    EQ(primary_flags(), before);
+}
+
 static void *other_thread(void *arg)
 {
     CUcontext c = (CUcontext)arg;
@@ -201,8 +263,9 @@ static void reset(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(primary),    TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle), TEST(questions),
-        TEST(per_thread), TEST(ownership),        TEST(none_current), TEST(reset),
+        TEST(primary), TEST(create_and_stack),     TEST(bad_creation), TEST(stale_handle), TEST(questions),
+        TEST(limits),  TEST(flags_of_the_primary), TEST(per_thread),   TEST(ownership),    TEST(none_current),
+        TEST(reset),
     };
     return tap_main(tests, COUNT(tests));
 }

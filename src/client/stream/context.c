@@ -214,8 +214,10 @@ CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
     int r = primary_find(dev, &c);
-    if (r == CUDA_SUCCESS && !atomic_load(&c->active))
+    if (r == CUDA_SUCCESS && !atomic_load(&c->active)) {
+        rt_context_set_flags(c, c->wanted | CU_CTX_MAP_HOST);
         r = activate(c);
+    }
     if (r == CUDA_SUCCESS) {
         c->references++;
         *pctx = rt_context_handle(c);
@@ -265,12 +267,14 @@ CUresult rt_cuDevicePrimaryCtxReset(CUdevice dev)
 CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
     struct rt_context *c;
-    if (!rt_context_flags_ok(flags))
+    if (!rt_context_flags_ok(flags) || (flags & CU_CTX_MAP_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
     int r = primary_find(dev, &c);
-    if (r == CUDA_SUCCESS)
-        rt_context_set_flags(c, flags);
+    if (r == CUDA_SUCCESS) {
+        c->wanted = flags;
+        rt_context_set_flags(c, flags | CU_CTX_MAP_HOST);
+    }
     pthread_mutex_unlock(&rt_context_lock);
     return r;
 }
@@ -288,7 +292,7 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     pthread_mutex_lock(&rt_context_lock);
     int r = primary_find(dev, &c);
     if (r == CUDA_SUCCESS) {
-        *flags = atomic_load(&c->flags);
+        *flags = c->wanted;
         *active = atomic_load(&c->active);
     }
     pthread_mutex_unlock(&rt_context_lock);

@@ -35,6 +35,7 @@ struct rt_context {
     uint32_t multiprocessors; /* in that part; a green context's, also if it has all */
     _Atomic unsigned greens;  /* that have this one as their root */
     _Atomic unsigned flags;
+    unsigned wanted;     /* rt_context_lock; primary: the flags that it gets, or has got, with its resources */
     uint32_t peers;      /* rt_context_lock: devices whose memory cuCtxEnablePeerAccess let it touch */
     unsigned references; /* rt_context_lock; of a created one: beyond the first */
     unsigned api_version;

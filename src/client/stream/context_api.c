@@ -224,7 +224,7 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
         return r;
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    rt_context_set_flags(c, flags);
+    rt_context_set_flags(c, flags | (c->primary ? CU_CTX_MAP_HOST : 0));
     return CUDA_SUCCESS;
 }
 
@@ -271,63 +271,6 @@ CUresult rt_cuCtxSynchronize(void)
     r = r ? r : rt_context_wait(c);
     if (r == CUDA_SUCCESS)
         rt_hooks.synchronized();
-    return r;
-}
-
-static bool limit_known(CUlimit limit)
-{
-    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
-           limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
-           limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
-}
-
-/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
-static bool limit_is_fixed(const struct rt_context *c, CUlimit limit)
-{
-    return limit == CU_LIMIT_CIG_ENABLED || (limit == CU_LIMIT_SHMEM_SIZE && c->limits[limit]);
-}
-
-CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
-{
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!limit_known(limit) && !limit_is_fixed(c, limit))
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    *pvalue = c->limits[limit];
-    return CUDA_SUCCESS;
-}
-
-/* A device that all clients share has limits of its own, at least as large as each client's; one that has none does
- * not know the question. */
-static int raise_limit(const struct rt_context *c, CUlimit limit, size_t value)
-{
-    struct rt_call call;
-    rt_call_begin(&call, WIRE_CALL_LIMIT_RAISE, 0);
-    call.device = rt_session->devices[c->device].index;
-    wire_put_call_limit(&call.args, &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
-    int r = rt_call_end(&call, rt_call_run(&call));
-    return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
-}
-
-CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
-{
-    struct rt_context *c;
-    int r = rt_enter(&c);
-    if (r)
-        return r;
-    if ((unsigned)limit >= CU_LIMIT_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (limit_is_fixed(c, limit))
-        return CUDA_ERROR_NOT_PERMITTED;
-    if (!limit_known(limit))
-        return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    r = raise_limit(c, limit, value);
-    if (r == CUDA_SUCCESS)
-        c->limits[limit] = value;
     return r;
 }
 

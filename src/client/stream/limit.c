@@ -1,0 +1,102 @@
+/*
+ * Limits of contexts. Each context has its own, as far as it can tell; the device's own are at least as large as those of all
+ * clients (device/cuda/limit.c).
+ */
+#include "client/gen/api.h"
+#include "client/stream/call.h"
+#include "client/stream/context.h"
+
+static bool limit_known(CUlimit limit)
+{
+    return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+           limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
+           limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+}
+
+/* Those that can be asked for only. Sharing with graphics is off, and stays so; cuBLAS asks and does not look at an error. */
+static bool limit_is_fixed(const struct rt_context *c, CUlimit limit)
+{
+    return limit == CU_LIMIT_CIG_ENABLED || (limit == CU_LIMIT_SHMEM_SIZE && c->limits[limit]);
+}
+
+CUresult rt_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if (!pvalue || (unsigned)limit >= CU_LIMIT_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!limit_known(limit) && !limit_is_fixed(c, limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *pvalue = c->limits[limit];
+    return CUDA_SUCCESS;
+}
+
+/* A device that all clients share has limits of its own, at least as large as each client's; one that has none does
+ * not know the question. */
+static int raise_limit(const struct rt_context *c, CUlimit limit, size_t value)
+{
+    struct rt_call call;
+    rt_call_begin(&call, WIRE_CALL_LIMIT_RAISE, 0);
+    call.device = rt_session->devices[c->device].index;
+    wire_put_call_limit(&call.args, &(struct wire_call_limit) { .limit = (uint32_t)limit, .value = value });
+    int r = rt_call_end(&call, rt_call_run(&call));
+    return r == CUDA_ERROR_NOT_SUPPORTED ? CUDA_SUCCESS : r;
+}
+
+static size_t multiple(size_t value, size_t of)
+{
+    size_t above;
+    return __builtin_add_overflow(value, of - 1, &above) ? SIZE_MAX / of * of : above / of * of;
+}
+
+/* What the driver makes of a value, as an H200's was seen to (580.159.04). The persisting cache is given in sixteenths of the whole. */
+static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
+{
+    const int32_t *attributes = rt_session->devices[c->device].attributes;
+    const size_t most = (size_t)attributes[CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE];
+    const size_t part = (size_t)attributes[CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE] / 16;
+    switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+        *value = multiple(*value, 16);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+        *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+        *value = GM_MAX(*value, (size_t)4 << 20);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        *value = GM_MAX(*value, (size_t)32);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+        return *value > 128 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE:
+        if (*value > most)
+            return CUDA_ERROR_INVALID_VALUE;
+        *value = part ? multiple(*value, part) : *value;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_SUCCESS;
+    }
+}
+
+CUresult rt_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    if (r)
+        return r;
+    if ((unsigned)limit >= CU_LIMIT_MAX)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (limit_is_fixed(c, limit))
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (!limit_known(limit))
+        return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    r = take_value(c, limit, &value);
+    r = r ? r : raise_limit(c, limit, value);
+    if (r == CUDA_SUCCESS)
+        c->limits[limit] = value;
+    return r;
+}
