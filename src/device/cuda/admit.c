@@ -293,22 +293,6 @@ bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline)
     return true;
 }
 
-bool cuda_admit_own(struct dev_client *c, uint32_t gpus)
-{
-    cuda_hands_away(c);
-    (void)!cuda_own_wait(c, gpus, gm_now_ns() + c->dev->held_ns);
-    bool admitted = cuda_admit_wait(c->dev, c, gpus, UINT64_MAX);
-    if (!admitted)
-        cuda_hands_back(c);
-    return admitted;
-}
-
-void cuda_admit_own_end(struct dev_client *c, uint32_t gpus)
-{
-    cuda_admit_end(c->dev, gpus);
-    cuda_hands_back(c);
-}
-
 /* --- the end of a client -------------------------------------------------------------------------------------------- */
 
 void cuda_drains(struct dev_queue *q, bool drains)

@@ -77,10 +77,6 @@ void cuda_hands_back(struct dev_client *c);
  * stopped. */
 GM_MUST_CHECK bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline);
 
-/* cuda_admit_wait() for its own call, with its hands off; what of its own is in flight is waited for as others' is. */
-GM_MUST_CHECK bool cuda_admit_own(struct dev_client *c, uint32_t gpus);
-void cuda_admit_own_end(struct dev_client *c, uint32_t gpus);
-
 /* --- the end of a client --- */
 
 /* The queue's client is gone: what the driver still has of it others wait for until it is over. */

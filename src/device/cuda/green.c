@@ -271,12 +271,12 @@ static void create_stream(struct dev_queue *q)
     CUstream s;
     CUresult r = make_stream(q, p, false, &s);
     if (r == CUDA_ERROR_NOT_READY) {
-        struct cuda_gpu *g = cuda_second_settle(c, q->gpu->index);
+        struct cuda_gpu *g = cuda_settle(c, cuda_home(c, q->gpu->index), true);
         if (!g)
             return;
         p = cuda_place_now(q); /* the client may have gone elsewhere */
         r = make_stream(q, p, true, &s);
-        cuda_second_settled(c, g);
+        cuda_settled(c, g);
     }
     if (!cuda_check(c, r, "the device refused to make a stream"))
         return;

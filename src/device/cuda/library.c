@@ -435,7 +435,7 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     if (find_loaded(l, g, k, out))
         return CUDA_SUCCESS;
     bool waits = !is_there(l, g);
-    if (waits && !(g = cuda_second_settle(c, device)))
+    if (waits && !(g = cuda_settle(c, g, true)))
         return CUDA_ERROR_NOT_READY;
     cuda_enter(g);
     CUresult r = CUDA_SUCCESS;
@@ -445,7 +445,7 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
             keep_loaded(l, g, k, *out);
     }
     if (waits)
-        cuda_second_settled(c, g);
+        cuda_settled(c, g);
     return r;
 }
 
@@ -465,10 +465,10 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     CUresult r = cuda_library_function(c, device, l, k, out);
     if (r != CUDA_SUCCESS || cuda_room_for_kernel(c, cuda_home(c, device), l, *out))
         return r;
-    struct cuda_gpu *g = cuda_second_settle(c, device);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
-    cuda_second_settled(c, g);
+    cuda_settled(c, g);
     r = cuda_library_function(c, device, l, k, out);
     if (r == CUDA_SUCCESS)
         cuda_room_kernel(c, cuda_home(c, device), l, *out);
@@ -481,13 +481,13 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
     CUfunction none;
     struct cuda_gpu *g = cuda_home(c, device);
     bool loaded = find_loaded(l, g, NULL, &none), waits = !is_there(l, g);
-    if (waits && !(g = cuda_second_settle(c, device)))
+    if (waits && !(g = cuda_settle(c, g, true)))
         return CUDA_ERROR_NOT_READY;
     CUresult r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetGlobal, address, size, l->handle, name);
     if (r == CUDA_SUCCESS && !loaded)
         keep_loaded(l, g, NULL, NULL);
     if (waits)
-        cuda_second_settled(c, g);
+        cuda_settled(c, g);
     return r;
 }
 

@@ -113,11 +113,11 @@ static CUresult raise_stack(struct dev_client *c, uint64_t value)
 {
     if (value <= atomic_load_explicit(&c->asked->stack, memory_order_relaxed))
         return CUDA_SUCCESS;
-    struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     CUresult r = raise_to(g, value);
-    cuda_second_settled(c, g);
+    cuda_settled(c, g);
     return r;
 }
 
@@ -127,11 +127,11 @@ static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
     CUresult r = c->dev->api.cuCtxGetLimit(&now, limit);
     if (r != CUDA_SUCCESS || value <= now)
         return r;
-    struct cuda_gpu *g = cuda_second_settle(c, c->asked->index);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, c->asked->index), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     r = set(g, limit, value);
-    cuda_second_settled(c, g);
+    cuda_settled(c, g);
     /* Too late: where a kernel prints more than that some text may be lost, and that is all. */
     bool late = limit == CU_LIMIT_PRINTF_FIFO_SIZE && r == CUDA_ERROR_INVALID_VALUE;
     return late ? CUDA_SUCCESS : r;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cuda/admit.h"
+#include "device/cuda/second.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */
@@ -177,18 +177,11 @@ static bool is_made(struct dev_client *c, const struct cuda_place *whole, uint32
     return made;
 }
 
-/* To make a part waits (admit.h). Others are to see meanwhile what the client has running. False: it is about to be stopped, and none is made. */
-static bool wait_to_make(struct dev_client *c, const struct cuda_place *whole)
-{
-    cuda_hand_over(c);
-    return cuda_admit_own(c, CUDA_GPU_BIT(whole->gpu));
-}
-
 struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole)
 {
     struct dev_client *c = q->client;
     if (GM_UNLIKELY(q->part_of != whole->number || q->part_wanted != q->wanted)) {
-        const bool made = is_made(c, whole, q->wanted), may = made || wait_to_make(c, whole);
+        const bool made = is_made(c, whole, q->wanted), may = made || cuda_settle(c, whole->gpu, false);
         cuda_enter(q->gpu);
         pthread_mutex_lock(&c->places_lock);
         cuda_part_forget(q);
@@ -199,7 +192,7 @@ struct cuda_place *cuda_place_part(struct dev_queue *q, struct cuda_place *whole
         q->part_wanted = q->wanted;
         pthread_mutex_unlock(&c->places_lock);
         if (may && !made)
-            cuda_admit_own_end(c, CUDA_GPU_BIT(whole->gpu));
+            cuda_settled(c, whole->gpu);
     }
     return q->part ? q->part : whole;
 }
@@ -214,7 +207,7 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     if (args->fatal || !whole)
         return GM_CUDA_INVALID_VALUE;
     const bool made = is_made(c, whole, how.of);
-    if (!made && !wait_to_make(c, whole))
+    if (!made && !cuda_settle(c, whole->gpu, false))
         return (int)CUDA_ERROR_NOT_READY;
     cuda_enter(c->asked);
     pthread_mutex_lock(&c->places_lock);
@@ -222,7 +215,7 @@ int cuda_split(struct dev_client *c, struct wire_dec *args, struct wire_enc *rep
     CUresult r = p ? split(p, &how, &s) : CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     pthread_mutex_unlock(&c->places_lock);
     if (!made)
-        cuda_admit_own_end(c, CUDA_GPU_BIT(whole->gpu));
+        cuda_settled(c, whole->gpu);
     if (r == CUDA_SUCCESS)
         wire_put_call_split_is(reply,
                                &(struct wire_call_split_is) { .groups = s.count,

@@ -6,6 +6,7 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/admit.h"
+#include "device/cuda/second.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("room");
 
@@ -148,11 +149,10 @@ CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct 
     CUresult r = cuda_room_stream(c, g, p, priority, false, out);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
-    cuda_hand_over(c);
-    if (!cuda_admit_own(c, CUDA_GPU_BIT(g)))
+    if (!cuda_settle(c, g, false))
         return r;
     r = cuda_room_stream(c, g, p, priority, true, out);
-    cuda_admit_own_end(c, CUDA_GPU_BIT(g));
+    cuda_settled(c, g);
     return r;
 }
 

@@ -140,33 +140,54 @@ static uint64_t patience(const struct dev_client *c, uint64_t begun)
     return begun + GM_MIN(c->dev->held_ns, CUDA_HELD_MIN_NS + (begun - c->came) / HELD_PART);
 }
 
-struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
+enum verdict {
+    GO,   /* there is a safe point */
+    MOVE, /* to the other context */
+    WAIT,
+    LEAVE /* it is about to be stopped */
+};
+
+/* What a client does that wants a context idle, having waited since `begun`, and after another wait until `until`. */
+static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_move, uint64_t begun, uint64_t until)
 {
     struct dev *d = c->dev;
+    const uint32_t gpus = CUDA_GPU_BIT(g);
+    if ((cuda_own_wait(c, gpus, until) || !may_move) && cuda_admit_wait(d, c, gpus, until))
+        return GO;
+    if (cuda_is_leaving(d, c))
+        return LEAVE;
+    return may_move && (!cuda_is_quiet(d, gpus) || gm_now_ns() - begun > d->held_ns) ? MOVE : WAIT;
+}
+
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
+{
+    const struct dev *d = c->dev;
     const uint64_t begun = gm_now_ns();
-    struct cuda_gpu *g = cuda_home(c, device);
     uint64_t until = patience(c, begun);
-    cuda_hand_over(c); /* it cannot go before */
+    enum verdict v;
+    cuda_hand_over(c); /* others see what it has running; and it cannot go before */
     cuda_hands_away(c);
-    while (!cuda_own_wait(c, CUDA_GPU_BIT(g), until) || !cuda_admit_wait(d, c, CUDA_GPU_BIT(g), until)) {
-        if (cuda_is_leaving(d, c)) {
-            cuda_hands_back(c);
-            return NULL;
-        }
-        if (!cuda_is_quiet(d, CUDA_GPU_BIT(g)) || gm_now_ns() - begun > d->held_ns)
+    while ((v = decide(c, g, may_move, begun, until)) == MOVE || v == WAIT) {
+        if (v == MOVE) {
             go_away(c, g);
-        g = cuda_home(c, device);
+            g = cuda_home(c, g->index);
+        }
         until = gm_now_ns() + d->held_ns / RETRY_PART;
+    }
+    if (v == LEAVE) {
+        cuda_hands_back(c);
+        return NULL;
     }
     cuda_enter(g);
     if (g->is_second)
-        cuda_limits_follow(g, &d->gpus[device]);
+        cuda_limits_follow(g, &d->gpus[g->index]);
     return g;
 }
 
-void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
+void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
 {
-    cuda_admit_own_end(c, CUDA_GPU_BIT(g));
+    cuda_admit_end(c->dev, CUDA_GPU_BIT(g));
+    cuda_hands_back(c);
 }
 
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)

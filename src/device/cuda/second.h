@@ -30,14 +30,14 @@ struct cuda_op_launch;
 /* .. up to this. */
 #define CUDA_AWAY_MAX_NS (600 * GM_NS_PER_S)
 
-/* The context in which the client can load something now without holding up others, entered; it may have gone there. There is a safe point
- * (admit.h) until cuda_second_settled(). NULL: it is about to be stopped. */
-struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device);
-void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g);
+/* The client has a call that wants a context idle: `g`, or, if it may move, the one in which it is then, which is entered. There is a safe point there
+ * (admit.h) until cuda_settled(). NULL: it is about to be stopped. */
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move);
+void cuda_settled(struct dev_client *c, struct cuda_gpu *g);
 /* A GPU that the client begins to use, which is entered: its place there, in the second context where the share that it is to have would have
  * to wait. An order's thread. */
 CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g);
-/* As cuda_second_settle() for what is the same in both contexts, without going anywhere: any thread. cuda_admit_end() follows. */
+/* As cuda_settle() for what is the same in both contexts, without going anywhere: any thread. cuda_admit_end() follows. */
 struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device);
 /* Nothing of the client is in flight: it comes back, where it can. */
 void cuda_second_return(struct dev_client *c);

@@ -1170,14 +1170,14 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     *out = find_loaded(cuda_home(c, device), k);
     if (*out)
         return CUDA_SUCCESS;
-    struct cuda_gpu *g = cuda_second_settle(c, device);
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), true);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     cr_assert_eq(g, entered);
     wait_for_all();
     cr_assert_lt(loaded_count, GM_ARRAY_LEN(loaded));
     loaded[loaded_count++] = *out = function_of((const struct cuda_library *)(void *)k, g);
-    cuda_second_settled(c, g);
+    cuda_settled(c, g);
     return CUDA_SUCCESS;
 }
 

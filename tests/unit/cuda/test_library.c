@@ -167,12 +167,12 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
 }
 
 /* There is no second context. */
-struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
 {
     return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
 }
 
-void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
+void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
 {
     cuda_admit_end(&d, 1);
 }

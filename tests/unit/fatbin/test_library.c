@@ -68,12 +68,12 @@ void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cud
 }
 
 /* Nothing runs. */
-struct cuda_gpu *cuda_second_settle(struct dev_client *c, uint32_t device)
+struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
 {
-    return &c->dev->gpus[device];
+    return g;
 }
 
-void cuda_second_settled(struct dev_client *c, struct cuda_gpu *g)
+void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
 {
 }
 
