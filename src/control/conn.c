@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "control/caller.h"
 #include "control/command.h"
 #include "control/daemon.h"
 #include "transport/foreign.h"
@@ -27,6 +28,7 @@ void ctl_conn_close(struct ctl_conn *c)
     gm_list_remove(&c->link);
     gm_list_remove(&c->waiting);
     c->daemon->conns_count--;
+    ctl_caller_put(c->daemon, c->caller);
     free(c);
 }
 
@@ -87,7 +89,7 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
         ctl_conn_refuse(c, GM_CUDA_SYSTEM_DRIVER_MISMATCH, text);
         return;
     }
-    ctl_queue_admit(c);
+    ctl_caller_admit(c);
 }
 
 static void ui_command(struct ctl_conn *c, struct tp_packet *p)
@@ -166,14 +168,6 @@ size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid)
     return n;
 }
 
-static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
-{
-    unsigned n = 0;
-    gm_list_for_each (c, &d->conns, struct ctl_conn, link)
-        n += c->peer.uid == uid;
-    return n;
-}
-
 /* The privileged socket and root have a quarter of all connections to themselves. Of the others a user may take as many
  * as he leaves to others: the first half of them, the next one half of the rest, so that no two lock a third one out. */
 static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
@@ -181,7 +175,7 @@ static bool may_connect(const struct ctl_daemon *d, uid_t uid, bool privileged)
     const unsigned open_to_all = d->conns_max - d->conns_max / 4;
     if (privileged)
         return d->conns_count < d->conns_max;
-    unsigned own = count_user(d, uid);
+    unsigned own = ctl_caller_conns(d, uid);
     return own < CTL_CONNS_PER_USER && d->conns_count + (uid ? own : 0) < (uid ? open_to_all : d->conns_max);
 }
 
@@ -211,8 +205,13 @@ static void accepted(struct ctl_daemon *d, int fd, bool privileged)
     c->trusted = peer.uid == 0 || peer.uid == d->uid;
     c->deadline_ns = gm_now_ns() + CTL_HELLO_MS * GM_NS_PER_MS;
     gm_list_init(&c->waiting);
-    c->channel = ctl_channel_create(&d->loop, fd, &conn_ops, c);
+    c->caller = ctl_caller_get(d, peer.uid);
+    c->channel = c->caller ? ctl_channel_create(&d->loop, fd, &conn_ops, c) : NULL;
     if (!c->channel) {
+        if (c->caller)
+            ctl_caller_put(d, c->caller);
+        else
+            tp_hang_up(fd);
         free(c);
         return;
     }
@@ -266,6 +265,7 @@ void ctl_conn_sweep(void *daemon)
         else if (c->phase == CTL_CONN_UI && ctl_channel_unread_ms(c->channel) >= CTL_UNREAD_MS)
             ctl_conn_drop(c, "it does not read the answers to its commands");
     }
-    if (!gm_list_empty(&d->conns))
+    ctl_callers_sweep(d);
+    if (!gm_list_empty(&d->conns) || !gm_list_empty(&d->callers))
         ctl_timer_start(d->sweep, SWEEP_MS);
 }

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "control/caller.h"
 #include "control/command.h"
 #include "control/place.h"
 #include "control/server.h"
@@ -106,7 +107,9 @@ static void finish(struct ctl_daemon *d)
         ctl_conn_close(c);
     for (size_t i = 0; i < GM_ARRAY_LEN(d->signals); i++)
         close_handle((uv_handle_t *)&d->signals[i]);
+    ctl_callers_sweep(d);
     ctl_timer_close(d->sweep);
+    ctl_timer_close(d->advance);
     ctl_timer_close(d->backoff);
     ctl_timer_close(d->end);
 }
@@ -250,8 +253,9 @@ static int start_loop(struct ctl_daemon *d)
     if (r < 0)
         return r;
     d->sweep = ctl_timer_create(&d->loop, ctl_conn_sweep, d);
+    d->advance = ctl_timer_create(&d->loop, ctl_callers_advance, d);
     d->end = ctl_timer_create(&d->loop, on_end, d);
-    if (!d->sweep || !d->end)
+    if (!d->sweep || !d->advance || !d->end)
         return -ENOMEM;
     d->watch.data = d;
     watch_place(d);
@@ -317,6 +321,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .backoff_ms = CTL_BACKOFF_MS,
     };
     gm_list_init(&d->conns);
+    gm_list_init(&d->callers);
     gm_list_init(&d->users);
     gm_list_init(&d->servers);
     gm_list_init(&d->queue);

@@ -3,6 +3,7 @@
  *
  *   daemon.c   starts (directory, lock, sockets, logs), ends (quit)
  *   conn.c     accepted connections: who is it, what does it want; until it is a UI's or handed to a server
+ *   caller.c   how many connections a user has, how fast his clients are served
  *   server.c   server processes: start, retry, link messages, end
  *   queue.c    which server a client gets, and the waiting of users for each other in the exclusive mode
  *   command.c  UI commands: the table and the session; cmd_*.c: the commands
@@ -68,6 +69,7 @@ struct ctl_device {
 };
 
 struct ctl_conn;
+struct ctl_caller;
 struct ctl_request;
 
 struct ctl_listener {
@@ -96,6 +98,8 @@ struct ctl_daemon {
     struct gm_list conns; /* struct ctl_conn */
     unsigned conns_count;
     unsigned conns_max;
+    struct gm_list callers;      /* struct ctl_caller */
+    struct ctl_timer *advance;   /* of clients that came too fast */
     struct ctl_timer *sweep;     /* drops silent connections */
     struct ctl_ration strangers; /* log lines that they may cause */
     struct ctl_ration trusted;   /* the same for UIs of root and the daemon's user */
@@ -156,8 +160,9 @@ enum ctl_conn_phase {
 
 struct ctl_conn {
     struct gm_list link;    /* daemon's conns */
-    struct gm_list waiting; /* a server's pending, or the daemon's queue */
+    struct gm_list waiting; /* a server's pending, the daemon's queue, or his user's late ones */
     struct ctl_daemon *daemon;
+    struct ctl_caller *caller;
     struct ctl_channel *channel;
     enum ctl_conn_phase phase;
     bool privileged; /* came through control_privileged */

@@ -46,6 +46,12 @@ bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, un
     return true;
 }
 
+bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns)
+{
+    refill(r, now_ns);
+    return r->left == r->burst;
+}
+
 /* The directory may be one where others can put links and files of theirs (sticky): they are not written to. */
 static int open_file(struct ctl_logfile *l)
 {

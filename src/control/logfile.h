@@ -30,7 +30,7 @@ struct ctl_logfile {
 
 /*
  * A ration of lines for those who could otherwise fill the disk: a burst, then a rate. What does not fit is counted, and
- * the count is told once a second when there is room again.
+ * the count is told once a second when there is room again. Also of other things that must not be had without end.
  */
 struct ctl_ration {
     unsigned burst;
@@ -45,6 +45,8 @@ void ctl_ration_init(struct ctl_ration *r, unsigned burst, unsigned per_second);
 /* True if a line may be written and more than `reserve` are left. `*left_out`: so many were left out before it, tell
  * it now; 0: nothing to tell. */
 GM_MUST_CHECK bool ctl_ration_take(struct ctl_ration *r, uint64_t now_ns, unsigned reserve, unsigned *left_out);
+/* Nothing of the burst is missing. */
+bool ctl_ration_is_whole(struct ctl_ration *r, uint64_t now_ns);
 
 /* Opens (creates) `name`, which is kept, in a directory, which stays the caller's. 0 or -errno. */
 GM_MUST_CHECK int ctl_logfile_open(struct ctl_logfile *l, int directory, const char *name);

@@ -61,6 +61,15 @@ void srv_link_failed(struct srv_server *s, int result, const char *reason)
     send_link(s, &e);
 }
 
+void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why)
+{
+    const struct wire_link_client_state m = { .pid = pid, .state = WIRE_CLIENT_STATE_EXITED };
+    srv_say(s, "Client {PID: %u, Context ID: 0} cannot be served: %s", pid, why);
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_client_state(&e, 0, &m);
+    send_link(s, &e);
+}
+
 void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state)
 {
     const struct wire_link_client_state m = {
@@ -258,6 +267,17 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
     }
 }
 
+/* Of a client that comes when no descriptor is left. The link is everybody's, and stays. */
+static const char *on_bare_packet(struct srv_peer *peer, struct tp_packet *p)
+{
+    struct wire_link_client m;
+    if (p->header.type != WIRE_LINK_CLIENT)
+        return "descriptors that nobody wants";
+    wire_get_link_client(&p->body, &m);
+    srv_link_client_gone(GM_CONTAINER_OF(peer, struct srv_server, link), m.pid, "too many descriptors are open");
+    return NULL;
+}
+
 static void on_gone(struct srv_peer *peer, bool broke, const char *why)
 {
     struct srv_server *s = GM_CONTAINER_OF(peer, struct srv_server, link);
@@ -278,6 +298,7 @@ const struct srv_peer_ops srv_link_ops = {
     .queue_bytes_pause = SIZE_MAX,
     .queue_bytes_max = 8u << 20,
     .packet = on_packet,
+    .bare_packet = on_bare_packet,
     .gone = on_gone,
     .closed = on_closed,
 };

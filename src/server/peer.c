@@ -110,8 +110,8 @@ static int flush(struct srv_peer *p)
     return 0;
 }
 
-/* One packet to the owner. False when the peer is no longer to be read. */
-static bool deliver(struct srv_peer *p, struct tp_packet *packet)
+/* One packet to the owner, as it was sent or without its descriptors. False when the peer is no longer to be read. */
+static bool deliver(struct srv_peer *p, struct tp_packet *packet, bool bare)
 {
     const struct wire_message_info *info = wire_message_info(packet->header.type);
     struct wire_dec body = packet->body;
@@ -119,12 +119,12 @@ static bool deliver(struct srv_peer *p, struct tp_packet *packet)
 
     if (!info || info->sender != p->ops->sender || info->receiver != WIRE_SERVER)
         why = "a message that is not for this socket";
-    else if (packet->fds_count < info->fds_min || packet->fds_count > info->fds)
+    else if (!bare && (packet->fds_count < info->fds_min || packet->fds_count > info->fds))
         why = "a message with the wrong number of descriptors";
     else if (!info->check(&body))
         why = "a malformed message";
     else
-        why = p->ops->packet(p, packet);
+        why = bare ? p->ops->bare_packet(p, packet) : p->ops->packet(p, packet);
     tp_packet_discard(packet);
     if (why && srv_peer_is_open(p))
         drop(p, true, why);
@@ -142,11 +142,12 @@ static void receive(struct srv_peer *p)
             drop(p, false, "the connection was closed");
             return;
         }
-        if (r < 0) {
+        bool bare = r == -EMFILE && p->ops->bare_packet;
+        if (r < 0 && !bare) {
             drop(p, true, r == -EBADMSG ? "a malformed packet" : strerror(-r));
             return;
         }
-        if (!deliver(p, &packet_in))
+        if (!deliver(p, &packet_in, bare))
             return;
     }
 }

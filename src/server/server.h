@@ -194,6 +194,8 @@ void srv_link_ready(struct srv_server *s);
 void srv_link_failed(struct srv_server *s, int result, const char *reason);
 /* `context` 0: the process, which is on no device; state: enum wire_client_state. */
 void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t device, uint32_t state);
+/* A client that was handed over and never had a session. */
+void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
 void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
 
 /* --- session.c --------------------------------------------------------------------------------------------------- */

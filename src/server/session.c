@@ -139,6 +139,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     if (!c || !c->user) {
         free(c);
         tp_hang_up(fd);
+        srv_link_client_gone(s, client->pid, "out of memory");
         return;
     }
     c->server = s;
@@ -166,7 +167,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
     read_client(c, client);
     int r = srv_peer_open(&c->peer, &s->loop, fd, &session_ops);
     if (r < 0) {
-        srv_say(s, "Client {PID: %u, Context ID: 0} cannot be served: %s", c->pid, strerror(-r));
+        srv_link_client_gone(s, c->pid, strerror(-r));
         srv_user_put(c->user);
         free(c->memory_text);
         free(c);

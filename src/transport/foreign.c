@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -14,9 +15,15 @@
 /* A file in memory of so many bytes is closed at once: to free the pages of a large one takes its time. */
 #define LITTLE (1u << 20)
 
+/* What is looked at of a connection that is closed. */
+#define PACKETS_MAX 16u
+
 /* So many may hang before the others wait. */
 #define CLOSERS_MAX   64u
 #define CLOSERS_STACK (64u << 10)
+/* With more than that open who closes another one gives way: closers are not to fall behind where descriptors come fast. */
+#define CLOSING_MAX  64u
+#define GIVES_WAY_NS 5000000l
 
 struct closing {
     struct closing *next;
@@ -24,8 +31,9 @@ struct closing {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t closed = PTHREAD_COND_INITIALIZER;
 static struct closing *closings;
-static unsigned closers;
+static unsigned closers, closing;
 
 bool tp_is_memory(int fd)
 {
@@ -38,9 +46,12 @@ static bool is_quick(int fd)
     return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_blocks <= LITTLE / 512;
 }
 
-static struct closing *next(void)
+/* The next one, after so many. */
+static struct closing *next(unsigned done)
 {
     pthread_mutex_lock(&lock);
+    closing -= done;
+    pthread_cond_broadcast(&closed);
     struct closing *c = closings;
     if (c)
         closings = c->next;
@@ -52,7 +63,8 @@ static struct closing *next(void)
 
 static void *closer(void *unused)
 {
-    for (struct closing *c; (c = next());) {
+    unsigned done = 0;
+    for (struct closing *c; (c = next(done)); done = 1) {
         close(c->fd);
         free(c);
     }
@@ -71,14 +83,28 @@ static bool start_closer(void)
     return r == 0;
 }
 
+/* Under the lock. */
+static void give_way(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += GIVES_WAY_NS;
+    until.tv_sec += until.tv_nsec / 1000000000l;
+    until.tv_nsec %= 1000000000l;
+    pthread_cond_timedwait(&closed, &lock, &until);
+}
+
 static void close_later(struct closing *c)
 {
     pthread_mutex_lock(&lock);
     c->next = closings;
     closings = c;
+    closing++;
     /* Without a thread it stays until there is one: better than to wait here. */
     if (closers < CLOSERS_MAX && start_closer())
         closers++;
+    if (closing > CLOSING_MAX)
+        give_way();
     pthread_mutex_unlock(&lock);
 }
 
@@ -105,9 +131,33 @@ void tp_packet_discard(struct tp_packet *p)
     p->fds_count = 0;
 }
 
+/* Of a connection that has been shut down: what was sent over it has no descriptors in it, which the kernel would close. Each
+ * packet brings credentials, also one without bytes, and the end brings none; for more there is no room, and that is said. */
+static bool has_no_descriptors(int fd)
+{
+    char control[CMSG_SPACE(sizeof(struct ucred))];
+    const int on = 1;
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+        return false;
+    for (unsigned i = 0; i < PACKETS_MAX; i++) {
+        struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+        ssize_t n = recvmsg(fd, &m, MSG_PEEK | MSG_DONTWAIT);
+        if (n < 0 || (m.msg_flags & MSG_CTRUNC))
+            return false;
+        if (n == 0 && m.msg_controllen == 0)
+            return true;
+        if (recv(fd, NULL, 0, MSG_DONTWAIT) < 0)
+            return false;
+    }
+    return false;
+}
+
 int tp_hang_up(int fd)
 {
-    if (fd >= 0)
-        shutdown(fd, SHUT_RDWR);
-    return tp_close_foreign(fd);
+    if (fd < 0)
+        return -1;
+    int saved = errno;
+    bool is_harmless = shutdown(fd, SHUT_RDWR) == 0 && has_no_descriptors(fd);
+    errno = saved;
+    return is_harmless ? gm_close(fd) : tp_close_foreign(fd);
 }

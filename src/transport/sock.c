@@ -140,11 +140,11 @@ int tp_recv(int fd, struct tp_packet *p)
         return 0;
     p->size = (size_t)n;
     p->header = wire_dec_begin(&p->body, p->data, p->size);
-    if (bad || p->body.fatal || (m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+    bad |= p->body.fatal || (m.msg_flags & MSG_TRUNC);
+    bool is_short = m.msg_flags & MSG_CTRUNC; /* there is room for all: no more could be opened */
+    if (bad || is_short)
         tp_packet_discard(p);
-        return -EBADMSG;
-    }
-    return 1;
+    return bad ? -EBADMSG : is_short ? -EMFILE : 1;
 }
 
 int tp_packet_take_fd(struct tp_packet *p, unsigned i)

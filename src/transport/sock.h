@@ -46,7 +46,8 @@ GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
 GM_MUST_CHECK int tp_send(int fd, const struct wire_enc *e, const int *fds, unsigned fds_count);
 
 /* Receives one packet. 1: got one; 0: peer closed; -EAGAIN on an empty non-blocking socket; -EBADMSG: the packet or
- * its header is malformed, or it had more descriptors than fit (they are closed); other -errno. */
+ * its header is malformed, or it had more descriptors than fit (they are closed); -EMFILE: it is well-formed, and here
+ * without its descriptors, since this process has as many as it may; other -errno. */
 GM_MUST_CHECK int tp_recv(int fd, struct tp_packet *p);
 
 /* Takes descriptor `i` out of the packet; -1 if there is none. */

@@ -186,6 +186,21 @@ teardown() {
     wait "$flood"
 }
 
+@test "one user's flood does not delay another one's clients" {
+    start_daemon
+    for i in 1 2; do
+        "${a[@]}" "$client" abuse storm > "$DIR/storm$i" 2>&1 3>&- &
+        CLIENTS+=($!)
+    done
+    until_true 100 has_output "$DIR/storm1"
+    until_true 100 has_output "$DIR/storm2"
+    # In processor time, which is what the daemon decides about: the machine may have other things to do.
+    run -0 "${b[@]}" "$client" time 20
+    echo "at most $output ms"
+    [ "$output" -lt 50 ]
+    [ "$(count_lines control 'Killing server|exited')" = 0 ]
+}
+
 @test "a user whose server cannot start does not hold up another" {
     start_daemon
     echo die > "$DIR/mode"

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "transport/foreign.h"
 #include "transport/sock.h"
 #include "wire/messages.h"
 
@@ -173,6 +175,55 @@ Test(sock, a_full_socket_says_so)
     for (unsigned i = 0; r == 0 && i < 100000; i++)
         r = tp_send(fds[0], &e, NULL, 0);
     cr_assert_eq(r, -EAGAIN);
+}
+
+/* Closed at once where nothing that others sent is closed with it, else by a thread. */
+Test(sock, hanging_up)
+{
+    static const struct {
+        unsigned packets, size, descriptors;
+        bool at_once;
+    } cases[] = { { 0, 0, 0, true },   { 3, 16, 0, true }, { 2, 0, 0, true },
+                  { 1, 16, 1, false }, { 1, 0, 1, false }, { 40, 1, 0, false } };
+    const uint8_t bytes[16] = { 0 };
+    unsigned before = open_descriptors();
+    for (size_t i = 0; i < GM_ARRAY_LEN(cases); i++) {
+        int fds[2], pipes[2];
+        cr_assert_eq(tp_pair(fds), 0);
+        cr_assert_eq(pipe(pipes), 0);
+        for (unsigned n = 0; n < cases[i].packets; n++)
+            send_raw(fds[0], bytes, cases[i].size, cases[i].descriptors);
+        cr_assert_eq(tp_hang_up(fds[1]), -1);
+        if (cases[i].at_once)
+            cr_assert_lt(fcntl(fds[1], F_GETFD), 0, "case %zu", i);
+        close(fds[0]);
+        close(pipes[0]);
+        close(pipes[1]);
+        cr_assert(descriptors_become(before), "case %zu", i);
+    }
+}
+
+Test(sock, a_packet_for_whose_descriptors_there_is_no_room)
+{
+    int fds[2];
+    uint8_t buffer[64];
+    struct wire_memory_free m;
+    struct rlimit limit;
+    struct wire_enc e = some_packet(buffer, sizeof(buffer));
+    cr_assert_eq(tp_pair(fds), 0);
+    cr_assert_eq(tp_send(fds[0], &e, fds, 2), 0);
+    cr_assert_eq(tp_send(fds[0], &e, fds, 2), 0);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    const struct rlimit one_more = { (rlim_t)fds[1] + 2, limit.rlim_max };
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &one_more), 0);
+    cr_assert_eq(tp_recv(fds[1], &in), -EMFILE);
+    wire_get_memory_free(&in.body, &m);
+    cr_assert(wire_dec_finish(&in.body) && m.address == 4711);
+    cr_assert_eq(in.fds_count, 0);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_eq(tp_recv(fds[1], &in), 1, "the connection goes on");
+    cr_assert_eq(in.fds_count, 2);
+    tp_packet_finish(&in);
 }
 
 Test(sock, an_overflowing_encoder_is_not_sent)
