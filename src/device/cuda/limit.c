@@ -17,7 +17,7 @@ static const struct {
     CUlimit limit;
     uint64_t most;
 } limits[] = {
-    { CU_LIMIT_STACK_SIZE, 16u << 10 }, /* for each thread that the device can hold: 4.4 GB on a H100 */
+    { CU_LIMIT_STACK_SIZE, UINT64_MAX }, /* stacks_max() */
     { CU_LIMIT_PRINTF_FIFO_SIZE, 64u << 20 },
     { CU_LIMIT_MALLOC_HEAP_SIZE, 2ull << 30 },
 };
@@ -137,6 +137,14 @@ static CUresult raise_other(struct dev_client *c, CUlimit limit, uint64_t value)
     return late ? CUDA_SUCCESS : r;
 }
 
+/* There is a stack for each thread that the device can hold. All together may take an eighth of its memory: 64 KiB each on an H200. */
+static uint64_t stacks_max(const struct cuda_gpu *g)
+{
+    const uint64_t each = (uint64_t)g->info.attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR];
+    const uint64_t threads = each * g->info.multiprocessors;
+    return threads ? g->info.memory_total / 8 / threads : 0;
+}
+
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply)
 {
     struct wire_call_limit w;
@@ -144,7 +152,7 @@ int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_en
     for (unsigned i = 0; i < GM_ARRAY_LEN(limits); i++) {
         if ((uint32_t)limits[i].limit != w.limit)
             continue;
-        if (w.value > limits[i].most)
+        if (w.value > limits[i].most || (limits[i].limit == CU_LIMIT_STACK_SIZE && w.value > stacks_max(c->asked)))
             return GM_CUDA_OUT_OF_MEMORY;
         return (int)(limits[i].limit == CU_LIMIT_STACK_SIZE ? raise_stack(c, w.value)
                                                             : raise_other(c, limits[i].limit, w.value));

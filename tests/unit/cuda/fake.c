@@ -750,14 +750,22 @@ struct dev *fake_devices(uint32_t count)
     pthread_cond_init(&d.print_shown, NULL);
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
-        *g = (struct cuda_gpu) {
-            .dev = &d, .index = i, .context = (CUcontext)(void *)g, .info.multiprocessors = FAKE_SMS
+        *g = (struct cuda_gpu) { .dev = &d,
+                                 .index = i,
+                                 .context = (CUcontext)(void *)g,
+                                 .info = { .multiprocessors = FAKE_SMS,
+                                           .memory_total = 80ull << 30,
+                                           .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
+                                                               2048 } } };
+        d.seconds[i] = (struct cuda_gpu) {
+            .dev = &d,
+            .index = i,
+            .is_second = true,
+            .context = (CUcontext)(void *)&d.seconds[i],
+            .info = { .multiprocessors = FAKE_SMS,
+                      .memory_total = 80ull << 30,
+                      .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048 } }
         };
-        d.seconds[i] = (struct cuda_gpu) { .dev = &d,
-                                           .index = i,
-                                           .is_second = true,
-                                           .context = (CUcontext)(void *)&d.seconds[i],
-                                           .info.multiprocessors = FAKE_SMS };
         g->room.made = d.seconds[i].room.made = room;
         cuda_places_open(g);
         cuda_priorities_open(g);

@@ -342,7 +342,7 @@ Test(room, nor_is_there_room_beside_it, .init = begin, .fini = end)
 
 /* --- stacks ----------------------------------------------------------------------------------------------------------- */
 
-static void raise_stack(struct dev_client *c, uint64_t value)
+static int ask_for_stack(struct dev_client *c, uint64_t value)
 {
     uint8_t bytes[64];
     struct wire_enc enc;
@@ -352,7 +352,23 @@ static void raise_stack(struct dev_client *c, uint64_t value)
     wire_dec_init(&dec, bytes, enc.size);
     c->asked = &c->dev->gpus[0];
     cuda_enter(c->asked);
-    cr_assert_eq(cuda_limit_raise(c, &dec, &enc), 0);
+    return cuda_limit_raise(c, &dec, &enc);
+}
+
+static void raise_stack(struct dev_client *c, uint64_t value)
+{
+    cr_assert_eq(ask_for_stack(c, value), 0);
+}
+
+/* 80 GiB, and 2,048 threads on each multiprocessor. */
+Test(room, all_stacks_together_are_an_eighth_of_the_memory)
+{
+    struct dev *device = fake_device();
+    struct dev_client *c = fake_client(device, FAKE_SMS, 0);
+    raise_stack(c, 32u << 10);
+    cr_assert_eq(ask_for_stack(c, 40u << 10), CUDA_ERROR_OUT_OF_MEMORY);
+    cr_assert_eq(atomic_load(&device->gpus[0].stack), 32u << 10);
+    fake_client_end(c);
 }
 
 /* The limit is larger meanwhile, for the local memory of somebody's kernel. */
