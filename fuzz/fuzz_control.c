@@ -78,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s = (struct ctl_server) { .daemon = &d,
                               .state = CTL_SERVER_ACTIVE,
                               .pid = SERVER_PID,
+                              .process = -1,
                               .killed = true, /* nobody is sent a signal */
                               .timer = timer,
                               .lines = { .burst = 1, .per_second = 1 },

@@ -13,6 +13,7 @@
 #include "control/caller.h"
 #include "control/command.h"
 #include "control/daemon.h"
+#include "control/return.h"
 #include "transport/foreign.h"
 
 #define SWEEP_MS     1000
@@ -111,6 +112,18 @@ static void ui_command(struct ctl_conn *c, struct tp_packet *p)
     ctl_command_received(c, m.line);
 }
 
+/* A server that an earlier daemon had started. */
+static void server_returned(struct ctl_conn *c, struct tp_packet *p)
+{
+    struct wire_link_return m;
+    const char *why = "malformed return of a server";
+    wire_get_link_return(&p->body, &m);
+    if (wire_dec_finish(&p->body) && !p->fds_count)
+        why = ctl_return_server(c, &m);
+    if (why)
+        ctl_conn_drop(c, why);
+}
+
 /* What a connection may send, by phase; everything else ends it. */
 static const struct {
     enum ctl_conn_phase phase;
@@ -119,6 +132,7 @@ static const struct {
     void (*handle)(struct ctl_conn *c, struct tp_packet *p);
 } allowed[] = {
     { CTL_CONN_NEW, WIRE_HELLO, true, hello },
+    { CTL_CONN_NEW, WIRE_LINK_RETURN, true, server_returned },
     { CTL_CONN_NEW, WIRE_UI_COMMAND, false, ui_command },
     { CTL_CONN_UI, WIRE_UI_COMMAND, false, ui_command },
 };

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "control/command.h"
+#include "control/return.h"
 
 void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
 {
@@ -95,6 +96,8 @@ static void on_ready(struct ctl_server *s, struct tp_packet *p)
         s->exclusive |= devices[i].exclusive;
     keep_devices(s, devices, n);
     ctl_server_ready(s);
+    if (s->process >= 0)
+        ctl_return_ready(s);
 }
 
 static void on_failed(struct ctl_server *s, struct tp_packet *p)
@@ -146,6 +149,14 @@ static void on_client_state(struct ctl_server *s, struct tp_packet *p)
         ctl_server_client_left(s, c);
     else
         c->connected = true;
+}
+
+static void on_return_client(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_return_client m;
+    wire_get_link_return_client(&p->body, &m);
+    if (wire_dec_finish(&p->body) && !ctl_return_client(s, &m))
+        p->body.fatal = true;
 }
 
 static void on_fault(struct ctl_server *s, struct tp_packet *p)
@@ -273,7 +284,7 @@ static const struct {
     { WIRE_LINK_READY, STARTING, on_ready },       { WIRE_LINK_FAILED, STARTING, on_failed },
     { WIRE_LINK_LOG, STARTING | RUNNING, on_log }, { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
     { WIRE_LINK_FAULT, RUNNING, on_fault },        { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
-    { WIRE_LINK_USAGE, RUNNING, on_usage },
+    { WIRE_LINK_USAGE, RUNNING, on_usage },        { WIRE_LINK_RETURN_CLIENT, STARTING, on_return_client },
 };
 
 static void on_packet(void *owner, struct tp_packet *p)

@@ -131,6 +131,12 @@ struct ctl_channel *ctl_channel_create(uv_loop_t *loop, int fd, const struct ctl
     return c;
 }
 
+void ctl_channel_give(struct ctl_channel *c, const struct ctl_channel_ops *ops, void *owner)
+{
+    c->ops = ops;
+    c->owner = owner;
+}
+
 int ctl_channel_send(struct ctl_channel *c, const struct wire_enc *e, int fd)
 {
     int r = -EAGAIN;

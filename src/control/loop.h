@@ -37,6 +37,8 @@ GM_MUST_CHECK int ctl_channel_send(struct ctl_channel *c, const struct wire_enc 
 /* Sends a packet over `c` with the socket of `given` as its descriptor, blocking again as it was accepted, and closes
  * `given`. On failure `given` lives on. 0 or -errno. */
 GM_MUST_CHECK int ctl_channel_hand_over(struct ctl_channel *c, const struct wire_enc *e, struct ctl_channel *given);
+/* Somebody else's from here on: his functions are called. */
+void ctl_channel_give(struct ctl_channel *c, const struct ctl_channel_ops *ops, void *owner);
 /* What waits for the peer to read, in bytes, and since when it has read nothing. */
 size_t ctl_channel_unread(const struct ctl_channel *c);
 uint64_t ctl_channel_unread_ms(const struct ctl_channel *c);

@@ -7,9 +7,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "control/command.h"
@@ -30,7 +34,7 @@
 static void start(struct ctl_server *s);
 static void on_timer(void *owner);
 
-struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
+struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid)
 {
     struct ctl_server *s = calloc(1, sizeof(*s));
     if (!s)
@@ -38,6 +42,7 @@ struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
     s->daemon = d;
     s->uid = uid;
     s->gid = gid;
+    s->process = -1;
     gm_list_init(&s->pending);
     gm_list_init(&s->clients);
     gm_list_init(&s->asked);
@@ -50,7 +55,14 @@ struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
     ctl_ration_init(&s->lines, LINES_BURST, LINES_RATE);
     gm_list_append(&d->servers, &s->link);
     d->servers_count++;
-    start(s);
+    return s;
+}
+
+struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid)
+{
+    struct ctl_server *s = ctl_server_new(d, uid, gid);
+    if (s)
+        start(s);
     return s;
 }
 
@@ -61,6 +73,7 @@ static void close_process(struct ctl_server *s)
     ctl_lines_close(s->output);
     s->output = NULL;
     s->pid = 0;
+    s->process = gm_close(s->process);
 }
 
 static void forget_client(struct ctl_server *s, struct ctl_client *c)
@@ -206,17 +219,18 @@ struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key)
     return NULL;
 }
 
-static struct ctl_client *add_client(struct ctl_server *s, const struct ctl_conn *conn)
+struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid, const struct ctl_wish *wish,
+                                         const char *command)
 {
     struct ctl_client *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    c->key = (uint32_t)conn->peer.pid;
-    if (conn->peer.pid <= 0 || ctl_server_client(s, c->key))
+    c->key = key;
+    while (c->key == 0 || ctl_server_client(s, c->key))
         c->key = HIDDEN_PIDS + s->daemon->next_hidden_pid++ % HIDDEN_PIDS;
-    c->uid = conn->peer.uid;
-    c->wish = conn->wish;
-    strcpy(c->command, conn->command);
+    c->uid = uid;
+    c->wish = *wish;
+    snprintf(c->command, sizeof(c->command), "%s", command);
     gm_list_append(&s->clients, &c->link);
     s->clients_count++;
     return c;
@@ -244,7 +258,10 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     uint8_t buffer[2048];
     struct wire_enc e;
     struct ctl_daemon *d = s->daemon;
-    struct ctl_client *c = has_room(s, conn->peer.uid) ? add_client(s, conn) : NULL;
+    struct ctl_client *c = NULL;
+    if (has_room(s, conn->peer.uid))
+        c = ctl_server_add_client(s, conn->peer.pid > 0 ? (uint32_t)conn->peer.pid : 0, conn->peer.uid, &conn->wish,
+                                  conn->command);
     if (!c) {
         ctl_conn_refuse(conn, GM_CUDA_MPS_MAX_CLIENTS_REACHED, "its server has too many clients");
         return;
@@ -358,7 +375,10 @@ void ctl_server_kill(struct ctl_server *s, const char *reason)
     if (s->pid <= 0 || s->killed)
         return;
     ctl_log(s->daemon, "Killing server %d: %s", (int)s->pid, reason);
-    kill(s->pid, SIGKILL);
+    if (s->process >= 0)
+        syscall(SYS_pidfd_send_signal, s->process, SIGKILL, NULL, 0);
+    else
+        kill(s->pid, SIGKILL);
     s->killed = true;
     s->end_at_ns = gm_now_ns() + CTL_END_MS * GM_NS_PER_MS;
     ctl_timer_start(s->timer, CTL_END_MS);
@@ -373,6 +393,11 @@ static void abandon(struct ctl_server *s)
 
 void ctl_server_link_closed(struct ctl_server *s)
 {
+    if (s->process >= 0) { /* nobody tells us when it ends */
+        ctl_log(s->daemon, "Server %d has ended", (int)s->pid);
+        destroy(s);
+        return;
+    }
     if (s->state == CTL_SERVER_STARTING) {
         if (!s->killed)
             ctl_timer_start(s->timer, CTL_END_MS);
@@ -509,7 +534,7 @@ void ctl_server_reap(struct ctl_daemon *d)
 {
     gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
         int status;
-        if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) == s->pid)
+        if (s->pid > 0 && s->process < 0 && waitpid(s->pid, &status, WNOHANG) == s->pid)
             ended(s, status);
     }
 }

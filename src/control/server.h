@@ -44,7 +44,8 @@ struct ctl_server {
     enum ctl_server_state state;
     uid_t uid; /* whose clients it serves; the daemon's own in multi-user mode */
     gid_t gid;
-    pid_t pid; /* 0 while RETRYING */
+    pid_t pid;   /* 0 while RETRYING */
+    int process; /* taken back from an earlier daemon, so that it is not our child: a pidfd; else -1 */
     unsigned starts;
     bool forced;      /* was told not to wait for clients */
     bool killed;      /* SIGKILL is on its way */
@@ -65,8 +66,15 @@ struct ctl_server {
     char cause[513];         /* why it failed, as far as it said */
 };
 
+/* One that has no process yet. NULL without memory. */
+struct ctl_server *ctl_server_new(struct ctl_daemon *d, uid_t uid, gid_t gid);
 /* Creates and starts one. NULL without memory. */
 struct ctl_server *ctl_server_create(struct ctl_daemon *d, uid_t uid, gid_t gid);
+
+/* A client that the server has, or is about to get; `key` 0, or one that is taken: a number above all process ids. NULL
+ * without memory. */
+struct ctl_client *ctl_server_add_client(struct ctl_server *s, uint32_t key, uid_t uid, const struct ctl_wish *wish,
+                                         const char *command);
 
 /* By process id as typed in a command; NULL. */
 struct ctl_server *ctl_server_find(struct ctl_daemon *d, const char *word);

@@ -139,6 +139,7 @@ static void session_destroy(struct srv_session *c)
     srv_account_check_clear(&c->account);
     srv_user_put(c->user);
     free(c->memory_text);
+    free(c->command);
     gm_list_remove(&c->link);
     s->sessions_count--;
     free(c);

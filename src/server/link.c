@@ -104,6 +104,7 @@ static const char *on_setup(struct srv_server *s, struct tp_packet *p)
         return "a second set-up";
     set_limits(s, m.share_pct, m.priority, m.memory_limits);
     s->multiuser = m.multiuser != 0;
+    snprintf(s->pipe_directory, sizeof(s->pipe_directory), "%s", m.pipe_directory);
     srv_say(s, "Startup");
     srv_say(s, "Connecting to control daemon on socket: %s/control", m.pipe_directory);
     srv_say(s, "Initializing server process");
@@ -285,12 +286,15 @@ static void on_gone(struct srv_peer *peer, bool broke, const char *why)
         gm_error(&topic, "the control daemon: %s", why);
     s->has_link = false;
     srv_peer_close(peer);
-    srv_server_stop(s, false); /* no new clients can come; those it has may finish */
+    if (broke || s->stopping || !s->announced)
+        srv_server_stop(s, false); /* no new clients can come; those it has may finish */
+    else
+        srv_relink_begin(s);
 }
 
 static void on_closed(struct srv_peer *peer)
 {
-    (void)peer;
+    srv_relink_closed(GM_CONTAINER_OF(peer, struct srv_server, link));
 }
 
 const struct srv_peer_ops srv_link_ops = {

@@ -180,6 +180,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     uv_unref((uv_handle_t *)&s->dump);
     uv_timer_init(&s->loop, &s->audit);
     uv_unref((uv_handle_t *)&s->audit);
+    uv_timer_init(&s->loop, &s->relink);
+    uv_unref((uv_handle_t *)&s->relink);
     signal(SIGPIPE, SIG_IGN);
     srv_executor_init(&s->executor, s);
     return 0;
@@ -226,6 +228,8 @@ void srv_server_failed(struct srv_server *s, int result, const char *reason)
 
 void srv_server_check_end(struct srv_server *s)
 {
+    if (s->link_lost && gm_list_empty(&s->sessions))
+        s->stopping = true; /* nobody can come */
     if (!s->stopping || s->ended)
         return;
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
@@ -239,6 +243,7 @@ void srv_server_check_end(struct srv_server *s)
     uv_close((uv_handle_t *)&s->terminate, NULL);
     uv_close((uv_handle_t *)&s->dump, NULL);
     uv_close((uv_handle_t *)&s->audit, NULL);
+    uv_close((uv_handle_t *)&s->relink, NULL);
     srv_reader_close(&s->reader);
 }
 

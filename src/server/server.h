@@ -80,6 +80,7 @@ struct srv_session {
     double share_pct;        /* asked for by the client; 100 if not */
     int priority;            /* asked for by the client; -1: not */
     char *memory_text;       /* asked for by the client; NULL: nothing */
+    char *command;           /* what `ps` shows; NULL: nothing */
     char memory_ceiling[33]; /* set for its user, in the same form */
     double granted_pct;
     uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
@@ -141,6 +142,9 @@ struct srv_server {
 
     struct srv_peer link; /* the control daemon */
     bool has_link;
+    uv_timer_t relink; /* relink.c; runs while the daemon is gone and there are sessions */
+    bool link_lost;
+    char pipe_directory[TP_DIRECTORY_MAX + 1];
 
     struct srv_executor executor;
     struct srv_limits limits;
@@ -197,6 +201,13 @@ void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t dev
 /* A client that was handed over and never had a session. */
 void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
 void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
+
+/* --- relink.c ---------------------------------------------------------------------------------------------------- */
+
+/* The daemon is gone without having said that we are to end: clients that are there stay, and we look for the next one. */
+void srv_relink_begin(struct srv_server *s);
+/* For link.c: the link of the daemon that is gone is closed. */
+void srv_relink_closed(struct srv_server *s);
 
 /* --- session.c --------------------------------------------------------------------------------------------------- */
 

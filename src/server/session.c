@@ -116,6 +116,7 @@ static void read_client(struct srv_session *c, const struct srv_client *client)
     c->pid = client->pid;
     c->uid = client->uid;
     c->pid_namespace = namespace_of(client->pid);
+    c->command = client->command ? strdup(client->command) : NULL;
     take_wish(c, client->share_pct, client->priority, client->memory_limits);
 }
 
@@ -170,6 +171,7 @@ void srv_session_create(struct srv_server *s, int fd, const struct srv_client *c
         srv_link_client_gone(s, c->pid, strerror(-r));
         srv_user_put(c->user);
         free(c->memory_text);
+        free(c->command);
         free(c);
         return;
     }

@@ -56,6 +56,18 @@ int tp_connect(const char *path)
     return gm_take_fd(&fd);
 }
 
+int tp_connect_now(const char *path)
+{
+    struct sockaddr_un a;
+    int r = make_address(path, &a);
+    if (r < 0)
+        return r;
+    GM_AUTO_FD int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+        return -errno;
+    return gm_take_fd(&fd);
+}
+
 int tp_pair(int fds[2])
 {
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0 ? -errno : 0;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "transport/sock.h"
@@ -21,6 +22,7 @@
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 #define ANSWER_S               30
 #define ANSWER_MAX_S           86400
+#define LOOK_AGAIN_MS          20
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("attach");
 
@@ -71,6 +73,28 @@ static const char *why_not(int error)
     }
 }
 
+/* How long to wait for a daemon that is not there. */
+static uint64_t patience_ns(void)
+{
+    const char *text = secure_getenv("GMUX_WAIT");
+    uint64_t seconds = 0;
+    return text && gm_parse_u64(text, ANSWER_MAX_S, &seconds) ? seconds * GM_NS_PER_S : 0;
+}
+
+/* Looks again as long as the program's patience lasts: a directory that may itself not be there cannot be watched. */
+static int connect_in_time(const char *path)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_AGAIN_MS * GM_NS_PER_MS };
+    const uint64_t patience = patience_ns();
+    const uint64_t begin = gm_now_ns();
+    int fd = tp_connect(path);
+    while ((fd == -ENOENT || fd == -ENOTDIR || fd == -ECONNREFUSED) && gm_now_ns() - begin < patience) {
+        (void)nanosleep(&pause, NULL);
+        fd = tp_connect(path);
+    }
+    return fd;
+}
+
 int rt_daemon_connect(void)
 {
     char path[512];
@@ -79,7 +103,7 @@ int rt_daemon_connect(void)
     const char *directory = named && *named ? named : DEFAULT_PIPE_DIRECTORY;
     const char *without = rt_sharing_required() ? "refused, since GMUX_REQUIRE is set" : "running without a daemon";
     int n = snprintf(path, sizeof(path), "%s/control", directory);
-    GM_AUTO_FD int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : tp_connect(path);
+    GM_AUTO_FD int fd = n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : connect_in_time(path);
     if (fd < 0) {
         /* Nothing at the place that nobody named is how most machines are. */
         if (directory == named || rt_sharing_required() || (fd != -ENOENT && fd != -ENOTDIR))

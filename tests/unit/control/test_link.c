@@ -25,7 +25,7 @@ static void prepare(enum ctl_server_state state)
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);
-    s = (struct ctl_server) { .daemon = &d, .state = state, .pid = 658, .killed = true };
+    s = (struct ctl_server) { .daemon = &d, .state = state, .pid = 658, .process = -1, .killed = true };
     s.timer = ctl_timer_create(&d.loop, NULL, NULL);
     ctl_ration_init(&s.lines, 1000, 1000);
     gm_list_init(&s.pending);

@@ -1,0 +1,100 @@
+#include "control/return.h"
+
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "control/command.h"
+#include "control/link.h"
+
+#define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
+
+static unsigned count_user(const struct ctl_daemon *d, uid_t uid)
+{
+    unsigned n = 0;
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        n += s->uid == uid;
+    return n;
+}
+
+static const char *why_not(const struct ctl_conn *c, const struct wire_link_return *m)
+{
+    const struct ctl_daemon *d = c->daemon;
+    if (m->version != WIRE_VERSION)
+        return "a server of another version is back: it ends with its clients";
+    if ((m->multiuser != 0) != d->options.multiuser)
+        return "a server is back, but with or without -M it is not what this daemon has";
+    if (d->options.multiuser && c->peer.uid != (d->options.has_server_user ? d->options.server_uid : d->uid))
+        return "a server of all users is back, but runs as another user";
+    if (d->uid != 0 && c->peer.uid != d->uid)
+        return "a server of another user is back";
+    if (c->peer.pid <= 0 || d->quitting)
+        return "a server is back and cannot be taken";
+    if (d->servers_count >= CTL_SERVERS_MAX || count_user(d, c->peer.uid) >= PER_USER_MAX)
+        return "a server is back, but there are too many";
+    return NULL;
+}
+
+/* It goes on for its clients and looks for no other daemon. */
+static void send_away(struct ctl_conn *c)
+{
+    uint8_t buffer[64];
+    struct wire_enc e;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_link_shutdown(&e, 0, &(struct wire_link_shutdown) { .force = 0 });
+    int r = ctl_channel_send(c->channel, &e, -1);
+    (void)r; /* it has gone */
+}
+
+const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return *m)
+{
+    struct ctl_daemon *d = c->daemon;
+    const char *why = why_not(c, m);
+    if (why) {
+        send_away(c);
+        return why;
+    }
+    int process = (int)syscall(SYS_pidfd_open, c->peer.pid, 0);
+    struct ctl_server *s = process >= 0 ? ctl_server_new(d, c->peer.uid, c->peer.gid) : NULL;
+    if (!s) {
+        gm_close(process);
+        return "a server is back, but there is no memory, or no process";
+    }
+    s->process = process;
+    s->pid = c->peer.pid;
+    s->state = CTL_SERVER_STARTING;
+    s->limits = (struct ctl_limits) { .share_pct = m->share_pct > 0 && m->share_pct <= 100 ? m->share_pct : 100,
+                                      .priority = m->priority == 1 };
+    ctl_limits_set_memory_list(&s->limits, m->memory_limits);
+    s->channel = c->channel;
+    ctl_channel_give(s->channel, &ctl_link_ops, s);
+    c->channel = NULL;
+    ctl_conn_close(c);
+    ctl_log(d, "Server %d of user %u is back from an earlier daemon", (int)s->pid, (unsigned)s->uid);
+    ctl_timer_start(s->timer, CTL_START_MS);
+    return NULL;
+}
+
+bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_client *m)
+{
+    struct ctl_wish wish = { .share_pct = m->share_pct, .priority = m->priority };
+    char command[1025];
+    if (s->process < 0 || s->clients_count >= CTL_CLIENTS_MAX || !m->pid || ctl_server_client(s, m->pid) ||
+        (!s->daemon->options.multiuser && m->uid != s->uid) || !(m->share_pct >= 0 && m->share_pct <= 100) ||
+        m->priority < -1 || m->priority > 1)
+        return false;
+    snprintf(wish.memory, sizeof(wish.memory), "%s", m->memory_limits);
+    snprintf(command, sizeof(command), "%s", m->command);
+    ctl_text_clean(command);
+    return ctl_server_add_client(s, m->pid, m->uid, &wish, command) != NULL;
+}
+
+void ctl_return_ready(struct ctl_server *s)
+{
+    gm_list_for_each (other, &s->daemon->servers, struct ctl_server, link)
+        if (other != s && other->uid == s->uid && other->state != CTL_SERVER_STOPPING) {
+            ctl_server_shutdown(s, false);
+            return;
+        }
+}

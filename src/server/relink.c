@@ -1,0 +1,89 @@
+/*
+ * A daemon that is gone. Its clients need it no more: they go on here. The next daemon in the same place, which may be a
+ * newer version's, takes us over with them, so that it lists and limits them, and new clients of the user come to the
+ * same server: the daemon can be killed and replaced under running programs.
+ *
+ * The daemon that comes is believed if it is root's or our own user's, as clients do.
+ */
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "server/server.h"
+#include "transport/trust.h"
+
+#define RELINK_MS 100
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("link");
+
+static void send_client(struct srv_server *s, const struct srv_session *c)
+{
+    const struct wire_link_return_client m = {
+        .pid = c->pid,
+        .uid = c->uid,
+        .share_pct = c->share_pct < 100 ? c->share_pct : 0,
+        .priority = c->priority,
+        .memory_limits = c->memory_text ? c->memory_text : "",
+        .command = c->command ? c->command : "",
+    };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_return_client(&e, 0, &m);
+    srv_peer_send(&s->link, &e, NULL, 0);
+}
+
+/* What a daemon knows of servers that it started itself. */
+static void introduce(struct srv_server *s)
+{
+    const struct wire_link_return m = {
+        .version = WIRE_VERSION,
+        .multiuser = s->multiuser,
+        .share_pct = s->limits.share_pct,
+        .priority = s->limits.priority,
+        .memory_limits = s->limits.memory_text,
+    };
+    struct wire_enc e = srv_encoder(s);
+    wire_pack_link_return(&e, 0, &m);
+    srv_peer_send(&s->link, &e, NULL, 0);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->phase != SRV_DRAINING)
+            send_client(s, c);
+    srv_link_ready(s);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link) {
+        if (c->phase == SRV_DRAINING)
+            continue;
+        srv_link_client_state(c, 0, 0, WIRE_CLIENT_STATE_CONNECTED);
+        gm_list_for_each (x, &c->contexts, struct srv_context, link)
+            if (!x->opening)
+                srv_link_client_state(c, x->id, x->device, WIRE_CLIENT_STATE_ACTIVE);
+    }
+    srv_say(s, "Connected to a new control daemon");
+}
+
+static void on_try(uv_timer_t *timer)
+{
+    struct srv_server *s = GM_CONTAINER_OF(timer, struct srv_server, relink);
+    char path[TP_DIRECTORY_MAX + 16];
+    struct tp_peer peer;
+    snprintf(path, sizeof(path), "%s/control", s->pipe_directory);
+    GM_AUTO_FD int fd = tp_connect_now(path);
+    if (fd < 0 || tp_peer(fd, &peer) < 0 || !tp_daemon_is_trusted(peer.uid) ||
+        srv_peer_open(&s->link, &s->loop, gm_take_fd(&fd), &srv_link_ops) < 0)
+        return;
+    gm_info(&topic, "back to a control daemon, process %d", (int)peer.pid);
+    uv_timer_stop(timer);
+    s->link_lost = false;
+    s->has_link = true;
+    introduce(s);
+}
+
+void srv_relink_begin(struct srv_server *s)
+{
+    s->link_lost = true;
+    srv_server_check_end(s);
+}
+
+void srv_relink_closed(struct srv_server *s)
+{
+    if (s->link_lost && !s->ended)
+        uv_timer_start(&s->relink, on_try, 0, RELINK_MS);
+}

@@ -1,0 +1,169 @@
+# A daemon that is killed and started again under running programs: their servers come to the new one.
+
+load helper
+
+setup() {
+    real_setup
+    gmux=$GMUX_BUILD/src/cli/gmux
+}
+
+teardown() {
+    common_teardown
+}
+
+busy() {
+    start_program "$1" "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=1024 -iterations=1000000
+    until_true 200 lists "${!1}"
+}
+
+lists() {
+    "$control" ps 2>/dev/null | grep -q "^$1 "
+}
+
+# Its lock goes with its last thread, a moment after the process shows as ended.
+kill_daemon() {
+    kill -9 "$daemon"
+    until_true 100 flock -n "$DIR/pipe/control_lock" true
+}
+
+@test "programs go on, and the new daemon lists, limits and ends them" {
+    start_daemon
+    busy one
+    server=$(the_server)
+    [ "$("$control" set_active_thread_percentage "$server" 40)" = 40.0 ]
+    before=$("$control" ps)
+    kill_daemon
+    start_daemon
+    until_true 100 lists "$one"
+    [ "$("$control" ps)" = "$before" ]
+    [ "$(the_server)" = "$server" ]
+    [ "$("$control" get_server_status "$server")" = ACTIVE ]
+    [ "$("$control" get_active_thread_percentage "$server")" = 40.0 ]
+    wait_log control "Server $server of user $(id -u) is back from an earlier daemon"
+    # New programs come to the same server.
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    [[ $output == *"all correct"* ]]
+    [ "$(the_server)" = "$server" ]
+    [ "$("$control" set_active_thread_percentage "$server" 15)" = 15.0 ]
+    [[ $("$control" clients "$server") == "$one"$'\t'*$'\t15.0\t'* ]]
+    [ "$("$control" terminate_client "$server" "$one")" = 0 ]
+    until_true 100 gone "$one"
+    "$control" quit
+    until_true 100 gone "$server"
+}
+
+@test "again and again: the same server, and nothing piles up" {
+    start_daemon
+    busy one
+    server=$(the_server)
+    before=$(descriptors "$server")
+    for _ in {1..20}; do
+        kill_daemon
+        start_daemon
+        until_true 100 lists "$one"
+    done
+    [ "$(the_server)" = "$server" ]
+    expect_descriptors "$before" "$server"
+    [ "$("$control" get_client_list "$server")" = "$one" ]
+}
+
+@test "a server that returns after another was started serves its programs and takes no new ones" {
+    start_daemon
+    busy one
+    server=$(the_server)
+    kill -STOP "$server"
+    kill_daemon
+    start_daemon
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    new=$(the_server)
+    [ "$new" != "$server" ]
+    kill -CONT "$server"
+    until_true 100 lists "$one"
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    kill -9 "$one"
+    until_true 100 gone "$server"
+    [ "$(the_server)" = "$new" ]
+}
+
+@test "GMUX_WAIT: a program that is there before its daemon waits for it" {
+    GMUX_WAIT=60 GMUX_REQUIRE=1 start_program early "$GMUX_BUILD/examples/vecadd"
+    GMUX_WAIT=0 GMUX_REQUIRE=1 run "$GMUX_BUILD/examples/vecadd"
+    [ "$status" != 0 ]
+    [[ $output == *"there is no socket of a daemon"* ]]
+    for bad in x -1 1e3 99999999999999999999; do # as if it were not set
+        GMUX_WAIT=$bad GMUX_REQUIRE=1 run "$GMUX_BUILD/examples/vecadd"
+        [ "$status" != 0 ]
+    done
+    ! gone "$early"
+    start_daemon
+    until_true 200 grep -q "all correct" "$DIR/early.out"
+    [ -n "$(the_server)" ]
+}
+
+@test "without a daemon a server ends with its last program" {
+    start_daemon
+    busy one
+    server=$(the_server)
+    kill_daemon
+    ! gone "$server"
+    kill -9 "$one"
+    until_true 100 gone "$server"
+}
+
+@test "an idle server ends with its daemon" {
+    start_daemon
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    server=$(the_server)
+    kill_daemon
+    until_true 100 gone "$server"
+}
+
+@test "a server killed after its return costs its own programs only" {
+    start_daemon
+    busy one
+    server=$(the_server)
+    kill_daemon
+    start_daemon
+    until_true 100 lists "$one"
+    kill -9 "$server"
+    wait_log control "Server $server has ended"
+    until_true 100 gone "$one"
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    [[ $output == *"all correct"* ]]
+}
+
+@test "-M: the server of all users comes back to a daemon with -M, and to no other" {
+    two_users "$GMUX_BUILD/examples/vecadd"
+    start_daemon -M
+    start_program one "${a[@]}" "$GMUX_BUILD/examples/nbody" -benchmark -numbodies=1024 -iterations=1000000
+    until_true 200 lists "$one"
+    server=$(the_server)
+    kill_daemon
+    start_daemon
+    wait_log control "a server is back, but with or without -M it is not what this daemon has"
+    run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
+    [ "$(the_server)" != "$server" ]
+    ! gone "$one"
+    kill -9 "$one"
+    until_true 100 gone "$server"
+}
+
+@test "what says that it is a server is that of its user, and of nobody else" {
+    two_users "$GMUX_BUILD/examples/vecadd"
+    start_daemon
+    run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
+    good=$(the_server)
+    # A program of another user says that it has come back with a client of a third one.
+    "${a[@]}" "$BATS_TEST_DIRNAME/returned-server" "$DIR/pipe/control" "client of user 12346"
+    wait_log control "Server [0-9]+ of user 12345 is back"
+    wait_log control "it sent a malformed or unexpected message"
+    for what in "another version" multiuser cut "twice" "many clients" "out of range"; do
+        "${a[@]}" "$BATS_TEST_DIRNAME/returned-server" "$DIR/pipe/control" "$what"
+    done
+    # Many of them find an end.
+    "${a[@]}" "$BATS_TEST_DIRNAME/returned-server" "$DIR/pipe/control" crowd
+    wait_log control "a server is back, but there are too many"
+    run -0 "${b[@]}" "$GMUX_BUILD/examples/vecadd"
+    [ "$("$control" get_server_status "$good")" = ACTIVE ]
+    ! gone "$daemon"
+}
