@@ -37,6 +37,18 @@ uint32_t soft_texture_half(float v)
     return sign | GM_MIN(kept, 0x7c00u);
 }
 
+/* v with so many significant bits; half is rounded away from zero. */
+static double significant(double v, unsigned bits)
+{
+    uint64_t all;
+    unsigned drop = 53 - bits;
+    memcpy(&all, &v, sizeof(all));
+    if (isfinite(v))
+        all = (all + (UINT64_C(1) << (drop - 1))) & ~((UINT64_C(1) << drop) - 1);
+    memcpy(&v, &all, sizeof(v));
+    return v;
+}
+
 static float from_srgb(float v)
 {
     return v <= 0.04045f ? v / 12.92f : powf((v + 0.055f) / 1.055f, 2.4f);
@@ -61,23 +73,54 @@ static uint32_t channel_whole(uint32_t format, uint32_t bits)
     }
 }
 
+/* As filters add them up: normalized integers as 16 bits, where they are unsigned, or as they are. */
 static float channel_real(uint32_t format, uint32_t bits)
 {
     float v;
     switch (format) {
     case DEV_FORMAT_U8:
-        return (float)bits / 255.0f;
+        return (float)(bits * 257);
     case DEV_FORMAT_U16:
-        return (float)bits / 65535.0f;
+        return (float)bits;
     case DEV_FORMAT_S8:
-        return fmaxf((float)(int8_t)bits / 127.0f, -1.0f);
+        return fmaxf((float)(int8_t)bits, -127);
     case DEV_FORMAT_S16:
-        return fmaxf((float)(int16_t)bits / 32767.0f, -1.0f);
+        return fmaxf((float)(int16_t)bits, -32767);
     case DEV_FORMAT_F16:
         return half_to_float((uint16_t)bits);
     default:
         memcpy(&v, &bits, sizeof(v));
         return v;
+    }
+}
+
+/* A sum of floats: there is one NaN. */
+static float real_value(uint32_t format, double v)
+{
+    float r;
+    if (isnan(v))
+        memcpy(&r, &(uint32_t) { 0x7fffffff }, sizeof(r));
+    else if (format == DEV_FORMAT_F16)
+        r = half_to_float((uint16_t)soft_texture_half((float)significant(v, 11)));
+    else
+        r = (float)significant(v, 24);
+    return r;
+}
+
+float soft_texture_value(const struct soft_sampler *s, double sum, bool filtered)
+{
+    if ((s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8)
+        return real_value(DEV_FORMAT_F32, sum);
+    switch (s->t.format) {
+    case DEV_FORMAT_U8:
+    case DEV_FORMAT_U16:
+        return (float)floor(sum + 0.5) / 65535.0f;
+    case DEV_FORMAT_S8:
+        return filtered ? (float)floor(sum * 32767 / 127 + 0.48) / 32767.0f : (float)sum / 127.0f;
+    case DEV_FORMAT_S16:
+        return (float)floor(sum + 0.5) / 32767.0f;
+    default:
+        return real_value(s->t.format, sum);
     }
 }
 
@@ -87,19 +130,21 @@ static uint32_t channel_size(uint32_t format)
     return sizes[format];
 }
 
-/* The border as the texture's format has it; what has no channels there is zero. */
+/* The border as the texture's format has it. */
 static float border_real(const struct soft_sampler *s, unsigned c)
 {
     float v = s->border[c];
+    if ((s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8)
+        return fminf(fmaxf(v, 0), 1);
     switch (s->t.format) {
     case DEV_FORMAT_U8:
-        return rintf(fminf(fmaxf(v, 0), 1) * 255) / 255;
+        return ceilf(fminf(fmaxf(v, 0), 1) * 255 - 0.5f) * 257;
     case DEV_FORMAT_U16:
-        return rintf(fminf(fmaxf(v, 0), 1) * 65535) / 65535;
+        return ceilf(fminf(fmaxf(v, 0), 1) * 65535 - 0.5f);
     case DEV_FORMAT_S8:
-        return rintf(fminf(fmaxf(v, -1), 1) * 127) / 127;
+        return ceilf(fminf(fmaxf(v, -1), 1) * 127 - 0.5f);
     case DEV_FORMAT_S16:
-        return rintf(fminf(fmaxf(v, -1), 1) * 32767) / 32767;
+        return ceilf(fminf(fmaxf(v, -1), 1) * 32767 - 0.5f);
     case DEV_FORMAT_F16:
         return half_to_float((uint16_t)soft_texture_half(v));
     default:
@@ -109,12 +154,13 @@ static float border_real(const struct soft_sampler *s, unsigned c)
 
 static void border(const struct soft_sampler *s, union soft_texel *out)
 {
-    memset(out, 0, sizeof(*out));
     for (unsigned c = 0; c < s->t.channels; c++) {
-        if (s->integer)
-            memcpy(&out->u[c], &s->border[c], sizeof(out->u[c]));
-        else
+        if (s->integer) {
+            memcpy(&out->u[c], &s->border[c], channel_size(s->t.format));
+            out->u[c] = channel_whole(s->t.format, out->u[c]);
+        } else {
             out->f[c] = border_real(s, c);
+        }
     }
 }
 
@@ -123,8 +169,10 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
 {
     const struct dev_texture *t = &s->t;
     uint32_t size = channel_size(t->format), element = size * t->channels;
+    memset(out, 0, sizeof(*out)); /* channels that are not there */
     if (x < 0 || y < 0 || z < 0) {
-        border(s, out);
+        if (x != SOFT_TEXTURE_NOTHING && y != SOFT_TEXTURE_NOTHING && z != SOFT_TEXTURE_NOTHING)
+            border(s, out);
         return;
     }
     uint64_t at =
@@ -132,12 +180,10 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
     if (at - s->block->window_base > s->block->window_mask - (element - 1)) {
         s->fault = at;
         s->faulty = true;
-        memset(out, 0, sizeof(*out));
         return;
     }
     uint8_t bytes[16];
     memcpy(bytes, (const void *)(uintptr_t)at, element);
-    memset(out, 0, sizeof(*out)); /* what has no channels there */
     for (unsigned c = 0; c < t->channels; c++) {
         uint32_t bits = channel_bits(bytes + c * size, size);
         if (s->integer) {
@@ -146,6 +192,6 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
         }
         out->f[c] = channel_real(t->format, bits);
         if (c < 3 && (s->flags & DEV_SAMPLER_SRGB) && t->format == DEV_FORMAT_U8)
-            out->f[c] = from_srgb(out->f[c]);
+            out->f[c] = (float)significant((double)from_srgb(out->f[c] / 65535.0f), 8);
     }
 }

@@ -80,55 +80,83 @@ static void find_level(const struct dev_texture *t, uint32_t number, struct soft
 
 /* --- one lane ------------------------------------------------------------------------------------------------------ */
 
-static union soft_texel sample_level(struct soft_sampler *s, uint32_t number, const uint32_t in[6])
+/* The weights of up to eight elements, which come to `all` of 256: bit 0 of a number is x, bit 1 y, bit 2 z. Hardware splits by z,
+ * then by x, then by y, and rounds to 8 bits each time. */
+static void weigh(const struct soft_place *p, uint32_t all, uint32_t out[8])
+{
+    uint32_t behind = (p->z.share * all + 128) >> 8;
+    for (unsigned k = 0; k < 8; k += 4) {
+        uint32_t part = k ? behind : all - behind, right = (p->x.share * part + 128) >> 8, left = part - right;
+        out[k + 3] = (p->y.share * right + 128) >> 8;
+        out[k + 1] = right - out[k + 3];
+        out[k + 2] = (p->y.share * left + 127) >> 8;
+        out[k] = left - out[k + 2];
+    }
+}
+
+/* Adds a level's sample, which counts for `all` of 256. */
+static void add_level(struct soft_sampler *s, uint32_t number, uint32_t all, const uint32_t in[6],
+                      double sum[SOFT_TEXTURE_CHANNELS])
 {
     struct soft_level level;
     struct soft_place p;
-    union soft_texel sum, one;
+    union soft_texel one;
+    uint32_t weights[8];
     find_level(&s->t, number, &level);
     soft_texture_place(s, &level, in, &p);
-    if (!s->linear) {
-        soft_texture_element(s, &level, p.x.at[0], p.y.at[0], p.z.at[0], p.layer, &sum);
-        return sum;
-    }
-    memset(&sum, 0, sizeof(sum));
+    weigh(&p, all, weights);
     for (unsigned k = 0; k < 8; k++) {
-        uint32_t x = k & 1 ? p.x.share : 256 - p.x.share, y = k & 2 ? p.y.share : 256 - p.y.share;
-        uint32_t z = k & 4 ? p.z.share : 256 - p.z.share;
-        if (!x || !y || !z)
+        if (!weights[k])
             continue;
         soft_texture_element(s, &level, p.x.at[k & 1], p.y.at[k >> 1 & 1], p.z.at[k >> 2], p.layer, &one);
-        float weight = (float)x * (float)y * (float)z * 0x1p-24f;
         for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
-            sum.f[c] += weight * one.f[c];
+            sum[c] += weights[k] * (double)one.f[c];
     }
-    return sum;
+}
+
+/* One element, as it is. */
+static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const uint32_t in[6])
+{
+    struct soft_level level;
+    struct soft_place p;
+    union soft_texel one;
+    find_level(&s->t, number, &level);
+    soft_texture_place(s, &level, in, &p);
+    soft_texture_element(s, &level, p.x.at[0], p.y.at[0], p.z.at[0], p.layer, &one);
+    for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS && !s->integer && s->t.format < DEV_FORMAT_F16; c++)
+        one.f[c] = soft_texture_value(s, (double)one.f[c], false);
+    return one;
 }
 
 /* In 256ths of a level, within what there is. */
 static uint32_t choose_level(const struct soft_sampler *s, uint32_t bits)
 {
-    float top = (float)(s->t.levels - 1), v = s->coordinate == IR_F32 ? as_float(bits) : (float)(int32_t)bits;
-    v += s->t.bias;
+    float top = (float)(s->t.levels - 1), v = 0;
+    if (s->what == IR_TEXTURE_LEVEL)
+        v = (s->coordinate == IR_F32 ? as_float(bits) : (float)(int32_t)bits) + s->t.bias;
     v = fmaxf(v, s->t.min_level);
     v = fminf(v, s->t.max_level);
     v = v > 0 ? fminf(v, top) : 0;
-    return (uint32_t)(v * 256 + 0.5f);
+    return (uint32_t)(v * 256);
 }
 
 static union soft_texel sample(struct soft_sampler *s, const uint32_t in[6])
 {
-    uint32_t level = s->what == IR_TEXTURE_LEVEL && s->t.levels > 1 ? choose_level(s, in[4]) : 0;
-    uint32_t share = level & 255;
-    if (!(s->flags & DEV_SAMPLER_MIP_LINEAR) || s->integer)
-        return sample_level(s, (level + 127) >> 8, in);
-    union soft_texel a = sample_level(s, level >> 8, in), b;
-    if (!share)
-        return a;
-    b = sample_level(s, (level >> 8) + 1, in);
+    uint32_t level = s->t.levels > 1 ? choose_level(s, in[4]) : 0, share = level & 255;
+    bool between = (s->flags & DEV_SAMPLER_MIP_LINEAR) && !s->integer && share;
+    double sum[SOFT_TEXTURE_CHANNELS] = { 0 };
+    union soft_texel r;
+    if (!between && !s->linear)
+        return nearest(s, (level + 128) >> 8, in);
+    if (between) {
+        add_level(s, level >> 8, 256 - share, in, sum);
+        add_level(s, (level >> 8) + 1, share, in, sum);
+    } else {
+        add_level(s, (level + 128) >> 8, 256, in, sum);
+    }
     for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
-        a.f[c] = (a.f[c] * (float)(256 - share) + b.f[c] * (float)share) * 0x1p-8f;
-    return a;
+        r.f[c] = soft_texture_value(s, sum[c] / 256, true);
+    return r;
 }
 
 /* The four elements that a linear sample is made of, counter-clockwise from the lower left one. */
@@ -145,6 +173,8 @@ static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
     for (unsigned k = 0; k < 4; k++) {
         soft_texture_element(s, &level, p.x.at[order[k] & 1], p.y.at[order[k] >> 1], 0, p.layer, &one);
         all.u[k] = one.u[channel];
+        if (!s->integer && s->t.format < DEV_FORMAT_F16)
+            all.f[k] = soft_texture_value(s, (double)one.f[channel], false);
     }
     return all;
 }
@@ -192,7 +222,7 @@ static uint32_t converted(const struct soft_sampler *s, uint32_t bits)
 {
     float v = as_float(bits);
     if (s->type == IR_F16 || s->type == IR_F16X2)
-        return soft_texture_half(s->integer ? (float)bits : v);
+        return soft_texture_half(v);
     return bits;
 }
 

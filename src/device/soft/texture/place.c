@@ -16,14 +16,6 @@ static float as_float(uint32_t bits)
     return v;
 }
 
-/* Floor as an integer; what is far outside, or NaN, is brought near. */
-static int64_t whole(float v)
-{
-    if (!(v > -(float)FAR))
-        return -FAR;
-    return v < (float)FAR ? (int64_t)floorf(v) : FAR;
-}
-
 static int64_t modulo(int64_t a, int64_t n)
 {
     int64_t r = a % n;
@@ -47,32 +39,43 @@ static int64_t resolve(uint32_t mode, int64_t i, int64_t n)
     }
 }
 
-/* A normalized coordinate in elements. Where the mode repeats, whole repetitions are taken off first. */
-static float scaled(uint32_t mode, float v, uint32_t n)
+/* v as a whole number of 2^-bits, rounded down; what is far outside is brought near. */
+static int64_t down(double v, unsigned bits)
 {
-    if (mode == DEV_ADDRESS_WRAP)
-        v -= floorf(v);
-    else if (mode == DEV_ADDRESS_MIRROR)
-        v -= 2 * floorf(v / 2);
-    return v * (float)n;
+    v = floor(ldexp(v, (int)bits));
+    double limit = ldexp(FAR, (int)bits - 8);
+    return (int64_t)fmin(fmax(v, -limit), limit);
+}
+
+/* A normalized coordinate in elements, with 8 bits of fraction if `rounded`, else whole. Hardware keeps so many bits of it. Where
+ * the mode repeats, whole repetitions are taken off first. */
+static int64_t scaled(uint32_t mode, double v, uint32_t n, bool rounded)
+{
+    unsigned bits = n <= 8192 ? 21 : n <= 16384 ? 22 : 23;
+    if (mode == DEV_ADDRESS_WRAP || mode == DEV_ADDRESS_MIRROR)
+        v = isinf(v) ? 0 : mode == DEV_ADDRESS_WRAP ? v - floor(v) : v - 2 * floor(v / 2);
+    __extension__ typedef __int128 wide;
+    wide elements = (wide)down(v, bits) * n;
+    return (int64_t)(rounded ? (elements + ((wide)1 << (bits - 9))) >> (bits - 8) : elements >> bits);
 }
 
 /* One dimension of a sample. */
-static void place_real(const struct soft_sampler *s, uint32_t mode, float v, uint32_t n, int offset,
+static void place_real(const struct soft_sampler *s, uint32_t mode, float coordinate, uint32_t n, int offset,
                        struct soft_pair *out)
 {
-    if (s->flags & DEV_SAMPLER_NORMALIZED)
-        v = scaled(mode, v, n);
+    double v = isnan(coordinate) ? 0 : (double)coordinate;
+    bool normalized = s->flags & DEV_SAMPLER_NORMALIZED;
     if (!s->linear) {
-        out->at[0] = out->at[1] = resolve(mode, whole(v) + offset, n);
+        int64_t i = normalized ? scaled(mode, v, n, false) : down(v, 0);
+        out->at[0] = out->at[1] = resolve(mode, i + offset, n);
         out->share = 0;
         return;
     }
-    int64_t fixed = fabsf(v) < (float)(FAR / 256) ? (int64_t)floorf(v * 256 + 0.5f) - 128 : whole(v) * 256;
-    int64_t first = (fixed >> 8) + offset;
-    out->at[0] = resolve(mode, first, n);
-    out->at[1] = resolve(mode, first + 1, n);
-    out->share = (uint32_t)fixed & 255;
+    int64_t fixed = (normalized ? scaled(mode, v, n, true) : down(v + 0x1p-9, 8)) - 128 + 256 * offset;
+    bool beyond = mode == DEV_ADDRESS_CLAMP && (fixed < 0 || fixed > 256 * ((int64_t)n - 1));
+    out->at[0] = resolve(mode, fixed >> 8, n);
+    out->at[1] = resolve(mode, (fixed >> 8) + 1, n);
+    out->share = beyond ? 0 : (uint32_t)fixed & 255;
 }
 
 static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t bits, uint32_t n, uint32_t offsets,
@@ -83,7 +86,8 @@ static void place_one(const struct soft_sampler *s, unsigned dimension, uint32_t
         place_real(s, s->address[dimension], as_float(bits), n, offset, out);
         return;
     }
-    out->at[0] = out->at[1] = resolve(s->address[dimension], (int64_t)(int32_t)bits + offset, n);
+    int64_t i = (int64_t)(int32_t)bits + offset; /* beyond the edges there is nothing, whatever the mode */
+    out->at[0] = out->at[1] = i < 0 || i >= n ? SOFT_TEXTURE_NOTHING : i;
     out->share = 0;
 }
 
@@ -119,10 +123,11 @@ static void place_cube(const struct soft_sampler *s, const struct soft_level *le
 {
     float direction[3] = { as_float(in[0]), as_float(in[1]), as_float(in[2]) }, at[2];
     uint32_t face = soft_texture_face(direction, at);
-    struct soft_sampler clamped = *s;
-    clamped.flags |= DEV_SAMPLER_NORMALIZED;
-    place_real(&clamped, DEV_ADDRESS_CLAMP, at[0], level->width, 0, &out->x);
-    place_real(&clamped, DEV_ADDRESS_CLAMP, at[1], level->height, 0, &out->y);
+    bool seamless = s->flags & DEV_SAMPLER_SEAMLESS;
+    struct soft_sampler of_face = *s;
+    of_face.flags |= DEV_SAMPLER_NORMALIZED;
+    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[0], at[0], level->width, 0, &out->x);
+    place_real(&of_face, seamless ? DEV_ADDRESS_CLAMP : s->address[1], at[1], level->height, 0, &out->y);
     out->z = only_one;
     uint32_t cubes = GM_MAX(s->t.layers / 6, 1u), cube = s->geometry == IR_GEO_ACUBE ? GM_MIN(in[3], cubes - 1) : 0;
     out->layer = s->t.first_layer + 6 * cube + face;
@@ -138,6 +143,9 @@ void soft_texture_place(const struct soft_sampler *s, const struct soft_level *l
     }
     place_one(s, 0, in[0], level->width, in[5], &out->x);
     out->y = out->z = only_one;
+    if (s->geometry == IR_GEO_1D && s->linear &&
+        s->address[1] == DEV_ADDRESS_BORDER) /* a row, looked at from its edge */
+        out->y = (struct soft_pair) { { -1, 0 }, 128 };
     if (s->geometry == IR_GEO_2D || s->geometry == IR_GEO_3D || s->geometry == IR_GEO_A2D)
         place_one(s, 1, in[1], level->height, in[5], &out->y);
     if (s->geometry == IR_GEO_3D)

@@ -19,6 +19,7 @@
 #include "device/texture.h"
 
 #define SOFT_TEXTURE_CHANNELS 4
+#define SOFT_TEXTURE_NOTHING  (-2)
 
 /* Sources and results of the instruction, by lane. Layout is part of the ABI of compiled code. */
 struct soft_texture_lanes {
@@ -66,7 +67,7 @@ struct soft_level {
 
 /* Two neighbours in one dimension, and the second one's share of 256. */
 struct soft_pair {
-    int64_t at[2]; /* -1: the border */
+    int64_t at[2]; /* -1: the border; SOFT_TEXTURE_NOTHING: zeroes */
     uint32_t share;
 };
 
@@ -83,6 +84,9 @@ void soft_texture_place(const struct soft_sampler *s, const struct soft_level *l
 unsigned soft_texture_face(const float direction[3], float at[2]);
 
 /* element.c */
+/* Channels that are not there are zero. Normalized integers are whole numbers until soft_texture_value() makes fractions of
+ * their sum, which has been divided by that of the weights. */
+float soft_texture_value(const struct soft_sampler *s, double sum, bool filtered);
 void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
                           uint32_t layer, union soft_texel *out);
 uint32_t soft_texture_half(float v);
