@@ -9,6 +9,7 @@
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
 #include "fatbin/move.h"
+#include "fatbin/object.h"
 
 #define LIMIT (1u << 20)
 
@@ -72,11 +73,24 @@ static void read_entry(const struct fb_entry *e, const uint8_t *data, size_t siz
     free(out);
 }
 
+static void read_objects(const uint8_t *data, size_t size)
+{
+    struct fb_objects o;
+    const void *fatbin;
+    if (fb_objects_open(&o, data, size) != 0)
+        return;
+    while (fb_objects_next(&o, &fatbin) > 0) {
+        const uint8_t *at = fatbin;
+        require(at >= data && at < data + size && fb_size(at) <= size - (size_t)(at - data));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fb_reader r;
     struct fb_entry e;
     read_cubin(data, size);
+    read_objects(data, size);
     move(data, size, FB_MOVE_MANAGED);
     move(data, size, FB_MOVE_GLOBAL);
     if (fb_open(&r, data, size) != 0)

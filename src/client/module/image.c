@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/module/units.h"
 #include "client/session/session.h"
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
@@ -54,8 +55,7 @@ uint32_t rt_image_capability(void)
 
 /* --- for a device that runs PTX ---------------------------------------------------------------------------------- */
 
-/* Its PTX, the best for this device. CUDA_ERROR_NO_BINARY_FOR_GPU if there is none. */
-static int text_of(const void *fatbin, unsigned wanted, struct rt_image *out)
+int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out)
 {
     struct fb_entry e;
     void *text;
@@ -96,37 +96,36 @@ static bool is_empty(const char *text)
     return true;
 }
 
-/* Relocatable device code. PTX is not linked here, but a program with one file of device code is whole as it is: of the
- * others the text is empty, or (NVIDIA's own library) for later architectures only. */
+/* Relocatable device code: one text is whole as it is, several are linked when they are loaded. nvlink has seen to it
+ * that nothing is missing or there twice, unless it is NVIDIA's own library, whose text is for later architectures. */
 static int text_of_list(const void *const *list, struct rt_image *out)
 {
-    for (unsigned i = 0; i < MEMBERS_MAX && list[i]; i++) {
+    struct rt_units all = { 0 };
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < MEMBERS_MAX && list[i] && r == CUDA_SUCCESS; i++) {
         struct rt_image one = { 0 };
-        int r = text_of(list[i], FB_WANT_PTX, &one);
-        if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
-            continue;
-        bool empty = r == CUDA_SUCCESS && is_empty(one.data);
-        if (r == CUDA_SUCCESS && !empty && !out->data) {
-            *out = one;
-            continue;
-        }
+        r = rt_image_text(list[i], FB_WANT_PTX, &one);
+        if (r == CUDA_SUCCESS && !is_empty(one.data))
+            r = rt_units_add(&all, RT_UNIT_LIBRARY, NULL, one.data, one.size);
+        else if (r == CUDA_ERROR_NO_BINARY_FOR_GPU)
+            r = CUDA_SUCCESS;
         rt_image_drop(&one);
-        if (r != CUDA_SUCCESS)
-            return r;
-        if (empty)
-            continue;
-        snprintf(out->why, sizeof(out->why),
-                 "relocatable device code of several files, which this device does not link; build with -rdc=false");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
-    return out->data ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (r == CUDA_SUCCESS && all.count == 0)
+        r = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (r) {
+        free(all.text);
+        return r;
+    }
+    *out = (struct rt_image) { .data = all.text, .owned = all.text, .size = all.size, .kind = WIRE_IMAGE_KIND_PTX };
+    return CUDA_SUCCESS;
 }
 
 static int text_look(const void *fatbin, const void *const *list, struct rt_image *out)
 {
     if (fb_size(fatbin) == 0)
         return CUDA_ERROR_INVALID_IMAGE;
-    int r = text_of(fatbin, FB_WANT_PTX | FB_WANT_ANY_PTX, out);
+    int r = rt_image_text(fatbin, FB_WANT_PTX | FB_WANT_ANY_PTX, out);
     if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && list)
         r = text_of_list(list, out);
     if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && !*out->why)

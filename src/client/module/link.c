@@ -1,7 +1,7 @@
 /*
  * cuLink*: several images made into one, which a program then loads. Inputs are kept here until the link is completed. A
- * GPU's driver links them in the executor, and a cubin comes back. A device that runs PTX has no linker: one input is the
- * image itself, once it is known that it loads; more are refused.
+ * GPU's driver links them in the executor, and a cubin comes back. A device that runs PTX links when it loads: the
+ * program gets the inputs' texts as one (units.h).
  *
  * What is wrong with an input is found at the end, not when it is added.
  */
@@ -13,10 +13,12 @@
 #include "base/clock.h"
 #include "client/gen/api.h"
 #include "client/module/module.h"
+#include "client/module/units.h"
 #include "client/session/attach.h"
 #include "client/stream/call.h"
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
+#include "fatbin/object.h"
 
 #define INPUTS_MAX  256u
 #define INPUT_BYTES (64u << 20)
@@ -31,7 +33,8 @@ struct options {
 struct input {
     char *data; /* with a zero behind */
     size_t size;
-    uint32_t kind;
+    CUjitInputType type;
+    uint32_t kind; /* on its way to a GPU's driver */
     struct options options;
     char name[256];
 };
@@ -119,6 +122,7 @@ CUresult rt_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void
 static int input_kind(CUjitInputType type, const void *data, size_t size, uint32_t *kind)
 {
     static atomic_bool said;
+    struct fb_objects objects;
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
         return CUDA_ERROR_INVALID_VALUE;
     switch (type) {
@@ -126,21 +130,31 @@ static int input_kind(CUjitInputType type, const void *data, size_t size, uint32
         *kind = WIRE_IMAGE_KIND_PTX;
         return CUDA_SUCCESS;
     case CU_JIT_INPUT_CUBIN:
+        if (!rt_session->memory_apart && rt_units_are(data, size)) { /* linked before */
+            *kind = WIRE_IMAGE_KIND_PTX;
+            return CUDA_SUCCESS;
+        }
         *kind = WIRE_IMAGE_KIND_CUBIN;
         return fb_elf_fits(data, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_FATBINARY:
         *kind = WIRE_IMAGE_KIND_FATBIN;
         return size >= FB_HEADER_SIZE && fb_size(data) && fb_size(data) <= size ? CUDA_SUCCESS
                                                                                 : CUDA_ERROR_INVALID_IMAGE;
-    default:
+    case CU_JIT_INPUT_OBJECT:
+    case CU_JIT_INPUT_LIBRARY:
+        *kind = WIRE_IMAGE_KIND_FATBIN;
+        if (!rt_session->memory_apart)
+            return fb_objects_open(&objects, data, size) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
         return rt_not_supported("linking of a host compiler's objects and libraries", &said);
+    default:
+        return rt_not_supported("linking of this kind of input", &said);
     }
 }
 
 static int add(struct rt_link *l, CUjitInputType type, const void *data, size_t size, const char *name,
                const struct options *options)
 {
-    struct input i = { .options = *options };
+    struct input i = { .type = type, .options = *options };
     int r = input_kind(type, data, size, &i.kind);
     if (r)
         return r;
@@ -293,32 +307,55 @@ int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_s
     return r;
 }
 
-/* --- the image itself --------------------------------------------------------------------------------------------- */
+/* --- the software device links ------------------------------------------------------------------------------------ */
 
-static int pass_on(struct rt_link *l)
+/* The PTX that an input has, as part of the text. */
+static int add_text(struct rt_units *u, const struct input *i)
 {
-    static atomic_bool said;
-    struct rt_module *m;
-    struct rt_image image;
-    if (l->count == 0)
-        return CUDA_ERROR_INVALID_IMAGE;
-    if (l->count > 1)
-        return rt_not_supported("linking of several images on this device", &said);
-    int r = rt_module_load(l->context, l->inputs[0].data, &l->log, &m);
-    if (r)
-        return r;
-    rt_module_destroy(m);
-    r = rt_image_look(l->inputs[0].data, &image);
-    if (r)
-        return r;
-    l->cubin = malloc(image.size + 1);
-    if (l->cubin) {
-        memcpy(l->cubin, image.data, image.size);
-        l->cubin[image.size] = 0;
-        l->cubin_size = image.size + (image.kind == WIRE_IMAGE_KIND_PTX); /* a text with its end */
-    }
+    struct rt_image image = { 0 };
+    enum rt_unit kind = i->type == CU_JIT_INPUT_LIBRARY ? RT_UNIT_LIBRARY : RT_UNIT_OBJECT;
+    if (i->type == CU_JIT_INPUT_OBJECT || i->type == CU_JIT_INPUT_LIBRARY)
+        return rt_units_add_objects(u, kind, i->name, i->data, i->size);
+    if (i->kind == WIRE_IMAGE_KIND_PTX)
+        return rt_units_add(u, kind, i->name, i->data, i->size);
+    if (i->kind == WIRE_IMAGE_KIND_CUBIN)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    int r = rt_image_text(i->data, FB_WANT_PTX | FB_WANT_ANY_PTX, &image);
+    r = r ? r : rt_units_add(u, kind, i->name, image.data, image.size);
     rt_image_drop(&image);
-    return l->cubin ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return r;
+}
+
+/* The inputs' texts as one, which is linked whenever it is loaded; once now, to know that it can be. */
+static int link_texts(struct rt_link *l)
+{
+    struct rt_units u = { 0 };
+    struct rt_module *m;
+    char why[400];
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < l->count && r == CUDA_SUCCESS; i++) {
+        r = add_text(&u, &l->inputs[i]);
+        (void)snprintf(why, sizeof(why), "error   : %s in '%s'",
+                       r == CUDA_ERROR_NO_BINARY_FOR_GPU
+                           ? "machine code for GPUs and no PTX, which this device needs,"
+                           : "nothing that can be read",
+                       l->inputs[i].name);
+    }
+    if (r == CUDA_SUCCESS && u.count == 0) {
+        r = CUDA_ERROR_INVALID_IMAGE;
+        (void)snprintf(why, sizeof(why), "error   : nothing to link");
+    }
+    if (r)
+        rt_jit_log_give(&l->log, "", why);
+    r = r ? r : rt_module_load(l->context, u.text, &l->log, &m);
+    if (r) {
+        free(u.text);
+        return r;
+    }
+    rt_module_destroy(m);
+    l->cubin = (uint8_t *)u.text;
+    l->cubin_size = u.size + 1; /* with its end */
+    return CUDA_SUCCESS;
 }
 
 CUresult rt_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
@@ -331,7 +368,7 @@ CUresult rt_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t start = gm_now_ns();
     if (!l->cubin)
-        r = rt_session->memory_apart ? link_on_device(l) : pass_on(l);
+        r = rt_session->memory_apart ? link_on_device(l) : link_texts(l);
     if (l->wall_time) {
         float ms = (float)(gm_now_ns() - start) * 1e-6f;
         memcpy((void *)l->wall_time, &ms, sizeof(ms));

@@ -220,6 +220,9 @@ struct rt_image {
  * success. */
 int rt_image_look(const void *image, struct rt_image *out);
 void rt_image_drop(struct rt_image *image);
+/* The PTX of a fat binary that is best for this device; `wanted`: enum fb_wanted. CUDA_ERROR_NO_BINARY_FOR_GPU if there is
+ * none. */
+int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out);
 
 /* The architecture of the GPU that images are for: 90 .. */
 uint32_t rt_image_capability(void);

@@ -189,6 +189,17 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
     return GM_CUDA_SUCCESS;
 }
 
+/* What is wrong with a text. What cannot be linked is told in a driver's own words, and with its errors. */
+static int refused(const struct ptx_error *e, int error, char *why, size_t why_size)
+{
+    if (error == -EEXIST || error == -ENOENT) {
+        snprintf(why, why_size, "error   : %s", e->text);
+        return error == -EEXIST ? GM_CUDA_INVALID_SOURCE : GM_CUDA_UNKNOWN;
+    }
+    snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column, e->text);
+    return error == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
+}
+
 static int text_parse(struct dev_client *c, const char *text, size_t size, struct dev_module **out, char *why,
                       size_t why_size)
 {
@@ -198,8 +209,7 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     size = strnlen(text, size);
     int r = ptx_parse(text, size, &ir, &error);
     if (r < 0) {
-        snprintf(why, why_size, "%u:%u: %s", error.line, error.column, error.text);
-        return r == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
+        return refused(&error, r, why, why_size);
     }
     for (uint32_t i = 0; i < ir->fn_count; i++)
         kernels += ir->fns[i].is_entry;

@@ -156,6 +156,11 @@ void rt_module_destroy(struct rt_module *m)
 {
 }
 
+int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out)
+{
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 int rt_image_look(const void *image, struct rt_image *out)
 {
     return CUDA_ERROR_INVALID_IMAGE;

@@ -331,9 +331,7 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
 {
     const struct ir_raw_call *call = s->call;
     const char *name = ir_name(in->m, in->m->fns[call->callee].name);
-    unsigned h = 0;
-    while (h < IR_HELPER_COUNT && strcmp(ir_helper_names[h], name) != 0)
-        h++;
+    unsigned h = ir_find_helper(name);
     if (h == IR_HELPER_COUNT)
         return refuse_call(in, call, -ENOTSUP, "the function has no body");
     const struct ir_helper_info *info = &helpers[h];

@@ -383,6 +383,8 @@ enum ir_symbol_flags {
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
     IR_SYM_MANAGED = 16,
+    IR_SYM_DROPPED = 32, /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
+    IR_SYM_WEAK = 64,    /* .weak or .common */
 };
 
 struct ir_symbol {
@@ -478,6 +480,8 @@ extern const struct ir_op_info ir_ops[IR_OP_COUNT];
 extern const struct ir_type_info ir_types[IR_TYPE_COUNT];
 extern const struct ir_sreg_info ir_sregs[IR_SREG_COUNT];
 extern const char *const ir_helper_names[IR_HELPER_COUNT];
+/* IR_HELPER_COUNT: none of that name. */
+enum ir_helper ir_find_helper(const char *name);
 
 /* Frees the module. NULL is fine. */
 void ir_module_destroy(struct ir_module *m);
@@ -506,7 +510,8 @@ static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct 
 /* True for symbols whose address is fixed only when the module is placed. */
 static inline bool ir_symbol_is_placed(const struct ir_module *m, uint32_t symbol)
 {
-    return m->symbols[symbol].space == IR_SPACE_GLOBAL || m->symbols[symbol].space == IR_SPACE_CONST;
+    const struct ir_symbol *s = &m->symbols[symbol];
+    return (s->space == IR_SPACE_GLOBAL || s->space == IR_SPACE_CONST) && !(s->flags & IR_SYM_DROPPED);
 }
 
 static inline bool ir_type_is_float(enum ir_type t)

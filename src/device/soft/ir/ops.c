@@ -65,6 +65,14 @@ uint64_t ir_module_bytes(const struct ir_module *m)
     return bytes;
 }
 
+enum ir_helper ir_find_helper(const char *name)
+{
+    enum ir_helper h = 0;
+    while (h < IR_HELPER_COUNT && strcmp(ir_helper_names[h], name) != 0)
+        h++;
+    return h;
+}
+
 uint32_t ir_module_find_fn(const struct ir_module *m, const char *name)
 {
     for (uint32_t i = 0; i < m->fn_count; i++)

@@ -71,6 +71,8 @@ struct ir_raw_fn {
     uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
     uint32_t symbol_first, symbol_count; /* declared inside of it */
     uint32_t carry;                      /* register of .cc, or IR_NONE */
+    uint32_t unit;                       /* of the text, from 1; 0: it has none (ptx/link.c) */
+    uint8_t linkage;                     /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
     struct ir_problem lacks;             /* error -ENOTSUP: what it needs that this device does not have */
 };
 

@@ -392,8 +392,7 @@ static bool parse_initial(struct ptx_parser *p, const struct ptx_variable *v, ui
 static bool place_variable(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
 {
     struct ir_symbol *s = &p->m->symbols[symbol];
-    bool dynamic = s->space == IR_SPACE_SHARED && (s->flags & IR_SYM_EXTERN);
-    if (v->is_unsized && s->size == 0 && !dynamic)
+    if (v->is_unsized && s->size == 0 && !(s->flags & IR_SYM_EXTERN))
         return ptx_fail(p, -EINVAL, &v->name, "size of '%.*s' is not known", PTX_TEXT(&v->name));
     if (s->space == IR_SPACE_SHARED && s->size > IR_MAX_SHARED_BYTES)
         return ptx_fail(p, -E2BIG, &v->name, "'%.*s': over %u bytes of shared memory", PTX_TEXT(&v->name),
@@ -419,9 +418,6 @@ static bool finish_variable(struct ptx_parser *p, const struct ptx_variable *v, 
             return ptx_fail(p, -EINVAL, &v->name, ".param variable outside of a function");
         return ptx_new_temp(p, v, &index) && ptx_declare(p, &v->name, v->name.length, PTX_NAME_TEMP, index, 1);
     }
-    bool storage = v->space == IR_SPACE_GLOBAL || v->space == IR_SPACE_CONST;
-    if ((flags & IR_SYM_EXTERN) && storage)
-        return ptx_fail(p, -ENOTSUP, &v->name, "variable '%.*s' of another module", PTX_TEXT(&v->name));
     if (!ptx_new_symbol(p, v, flags, &index) || !ptx_declare(p, &v->name, v->name.length, PTX_NAME_SYMBOL, index, 1))
         return false;
     if (ptx_accept(p, '=') && !parse_initial(p, v, index))

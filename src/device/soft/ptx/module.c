@@ -102,7 +102,7 @@ static bool parse_version(struct ptx_parser *p)
     minor = (unsigned)(t.text[i + 1] - '0');
     if (major < 1 || major > 99)
         return ptx_fail(p, -ENOTSUP, &t, "PTX version %.*s", PTX_TEXT(&t));
-    p->m->version = major * 10 + minor;
+    p->m->version = GM_MAX(p->m->version, major * 10 + minor);
     ptx_advance(p);
     return !p->why.error;
 }
@@ -111,6 +111,7 @@ static bool parse_version(struct ptx_parser *p)
 static bool parse_target(struct ptx_parser *p)
 {
     struct ptx_token first = p->token;
+    unsigned best = 0;
     do {
         struct ptx_token t;
         if (!ptx_expect_ident(p, &t, "target"))
@@ -121,10 +122,11 @@ static bool parse_target(struct ptx_parser *p)
                 number = number * 10 + (unsigned)(t.text[i] - '0');
             if (number < 10 || number > 999)
                 return ptx_fail(p, -EINVAL, &t, "target '%.*s' is not known", PTX_TEXT(&t));
-            p->m->target = number;
+            best = number;
         }
     } while (ptx_accept(p, ','));
-    if (p->m->target == 0)
+    p->m->target = GM_MAX(p->m->target, best);
+    if (best == 0)
         return ptx_fail(p, -EINVAL, &first, "target names no architecture (sm_75 ..)");
     return !p->why.error;
 }
@@ -161,6 +163,7 @@ static bool new_function(struct ptx_parser *p, const struct ptx_token *name, boo
     if (!raw)
         return ptx_out_of_memory(p);
     raw->carry = IR_NONE;
+    raw->unit = p->unit_count;
     struct ir_fn *fn = IR_PUSH(p->m->fns, p->m->fn_count, p->fn_cap);
     if (!fn)
         return ptx_out_of_memory(p);
@@ -308,11 +311,14 @@ static bool parse_performance(struct ptx_parser *p)
 static void forget_prototype(struct ptx_parser *p)
 {
     struct ir_fn *fn = &p->m->fns[p->fn];
-    uint32_t carry = p->raw->carry;
+    uint32_t carry = p->raw->carry, unit = p->raw->unit;
+    uint8_t linkage = p->raw->linkage;
     fn->param_count = fn->param_bytes = 0;
     ir_raw_finish(p->raw);
     memset(p->raw, 0, sizeof(*p->raw));
     p->raw->carry = carry;
+    p->raw->unit = unit;
+    p->raw->linkage = linkage;
 }
 
 /* The results stand before the name, so they are parsed after it: `results` is where they begin. */
@@ -349,6 +355,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
     p->fn = index;
     p->raw = &p->raws[index];
     forget_prototype(p);
+    p->raw->linkage |= flags;
     p->raw->symbol_first = p->m->symbol_count;
     struct ptx_mark head = ptx_here(p);
     if (!ptx_scope_begin(p))
@@ -386,8 +393,10 @@ static bool parse_linked(struct ptx_parser *p)
 {
     uint8_t flags = 0;
     for (;;) {
-        if (ptx_accept_dot(p, "visible") || ptx_accept_dot(p, "weak") || ptx_accept_dot(p, "common"))
+        if (ptx_accept_dot(p, "visible"))
             flags |= IR_SYM_VISIBLE;
+        else if (ptx_accept_dot(p, "weak") || ptx_accept_dot(p, "common"))
+            flags |= IR_SYM_VISIBLE | IR_SYM_WEAK;
         else if (ptx_accept_dot(p, "extern"))
             flags |= IR_SYM_EXTERN;
         else
@@ -411,7 +420,7 @@ static bool parse_linked(struct ptx_parser *p)
     return ptx_fail(p, -EINVAL, t, "directive expected, not '%.*s'", PTX_TEXT(t));
 }
 
-bool ptx_parse_module(struct ptx_parser *p)
+static bool parse_header(struct ptx_parser *p)
 {
     if (!ptx_accept_dot(p, "version"))
         return ptx_fail(p, -EINVAL, &p->token, "a PTX text begins with '.version'");
@@ -421,11 +430,20 @@ bool ptx_parse_module(struct ptx_parser *p)
         return ptx_fail(p, -EINVAL, &p->token, "'.target' expected");
     if (!parse_target(p))
         return false;
-    if (ptx_accept_dot(p, "address_size") && !parse_address_size(p))
+    return !ptx_accept_dot(p, "address_size") || parse_address_size(p);
+}
+
+bool ptx_parse_module(struct ptx_parser *p)
+{
+    if (!parse_header(p))
         return false;
     while (p->token.kind != PTX_END) {
         bool was;
         if (ptx_accept(p, ';'))
+            continue;
+        if (!ptx_unit_begin(p, &was) || (was && !parse_header(p)))
+            return false;
+        if (was)
             continue;
         if (!ptx_skip_debug(p, &was))
             return false;

@@ -126,15 +126,22 @@ static void parser_finish(struct ptx_parser *p)
     free(p->raws);
     free(p->fixups);
     free(p->lacking);
+    free(p->units);
+    free(p->links);
+    free(p->same);
     ptx_names_finish(&p->names);
+    ptx_names_finish(&p->exports);
     free(p);
 }
 
 static bool note_lack(struct ptx_parser *p, uint32_t fn)
 {
     const struct ir_problem *why = &p->raws[fn].lacks;
-    char text[sizeof(why->text) + 32];
-    int n = snprintf(text, sizeof(text), "%u:%u: %s", why->line, why->column, why->text);
+    struct ptx_error place = { .line = why->line };
+    char text[sizeof(why->text) + sizeof(place.unit) + 32];
+    ptx_place_of(p, &place);
+    int n = snprintf(text, sizeof(text), "%s%s%u:%u: %s", place.unit, place.unit[0] ? ":" : "", place.line,
+                     why->column, why->text);
     struct ptx_token t = { .text = text };
     return ptx_intern(p, &t, (uint32_t)n, &p->m->fns[fn].lacks);
 }
@@ -165,7 +172,7 @@ static bool parse(struct ptx_parser *p, const char *text, size_t size)
 {
     ptx_words_init(&p->words);
     p->m = calloc(1, sizeof(*p->m));
-    if (!p->m || !ptx_names_init(&p->names))
+    if (!p->m || !ptx_names_init(&p->names) || !ptx_names_init(&p->exports))
         return ptx_out_of_memory(p);
     if (size > PTX_MAX_TEXT)
         return ir_refuse(&p->why, -E2BIG, 0, 0, "text of over %u MiB", PTX_MAX_TEXT >> 20);
@@ -176,7 +183,7 @@ static bool parse(struct ptx_parser *p, const char *text, size_t size)
         return false;
     ptx_lexer_init(&p->lexer, text, size);
     ptx_advance(p);
-    return ptx_parse_module(p) && finish_module(p);
+    return ptx_parse_module(p) && ptx_link(p) && finish_module(p);
 }
 
 int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err)
@@ -197,6 +204,7 @@ int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_
         err->line = p->why.line;
         err->column = p->why.column;
         memcpy(err->text, p->why.text, sizeof(err->text));
+        ptx_place_of(p, err);
     }
     parser_finish(p);
     return error;

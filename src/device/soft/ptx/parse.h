@@ -4,7 +4,7 @@
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
  *   operand.c  operands                                lacking.c  what this device does not have
- *   forms.c    the forms of operand lists
+ *   forms.c    the forms of operand lists             link.c     what several units have in common
  *
  * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
  * problem is kept, and from then on the token is PTX_END, so that loops end by themselves.
@@ -16,6 +16,7 @@
 
 #include "device/soft/ir/raw.h"
 #include "device/soft/ptx/lex.h"
+#include "device/soft/ptx/ptx.h"
 #include "device/soft/ptx/words.h"
 
 #define PTX_MAX_TEXT  (256u << 20)
@@ -65,6 +66,29 @@ struct ptx_scope {
     uint32_t names, fixups; /* how many there were when it began */
 };
 
+/* A part of a text with names of its own (link.c). */
+struct ptx_unit {
+    const char *name; /* in the text */
+    uint32_t length;
+    uint32_t line; /* where it is begun */
+    uint8_t rank;  /* what its definitions count */
+};
+
+/* What a name means in all units: the best declaration so far. */
+struct ptx_link {
+    uint8_t kind; /* PTX_NAME_FN, PTX_NAME_SYMBOL */
+    uint8_t rank;
+    uint32_t index;
+    uint32_t unit; /* from 1; 0: none */
+};
+
+/* A declaration of such a name in one unit. */
+struct ptx_same {
+    uint8_t kind;
+    uint32_t index;
+    uint32_t link;
+};
+
 struct ptx_parser {
     struct ptx_lexer lexer;
     struct ptx_token token; /* the next one, not consumed yet */
@@ -84,6 +108,13 @@ struct ptx_parser {
     uint32_t instr_total, reg_total;
     struct ir_problem *lacking; /* why variables of the module cannot be had */
     uint32_t lacking_count, lacking_cap;
+    struct ptx_unit *units; /* none: a plain text */
+    uint32_t unit_count, unit_cap;
+    struct ptx_names exports; /* index: of a link */
+    struct ptx_link *links;
+    uint32_t link_count, link_cap;
+    struct ptx_same *same;
+    uint32_t same_count, same_cap;
 };
 
 /* A place in the text to return to. */
@@ -171,6 +202,15 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
 bool ptx_parse_module(struct ptx_parser *p);
 /* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there was one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
+
+/* link.c */
+/* If a unit begins here: *was, and what was before has ended. */
+bool ptx_unit_begin(struct ptx_parser *p, bool *was);
+bool ptx_unit_end(struct ptx_parser *p);
+/* At the end of the text: every reference means the definition that was chosen. */
+bool ptx_link(struct ptx_parser *p);
+/* From a line of the whole text to the unit and its own line. */
+void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 
 /* body.c: from '{' to its '}' */
 bool ptx_parse_body(struct ptx_parser *p);

@@ -13,13 +13,14 @@
 struct ir_module;
 
 struct ptx_error {
+    char unit[64];         /* name of the part of a linked text; empty: a plain text */
     uint32_t line, column; /* from 1; 0: not about a place (out of memory) */
     char text[200];
 };
 
 /*
  * Parses `size` bytes at `text` (a NUL ends it early; need not be terminated). 0: *out is the caller's, to be freed
- * with ir_module_destroy(). -EINVAL: bad text, -ENOTSUP: not for this device as a whole (32-bit addresses), -E2BIG: over a limit, -ENOMEM;
+ * with ir_module_destroy(). -EINVAL: bad text, -EEXIST, -ENOENT: units that cannot be linked, -ENOTSUP: not for this device as a whole (32-bit addresses), -E2BIG: over a limit, -ENOMEM;
  * *err says where and why (always filled on failure). Any thread.
  */
 GM_MUST_CHECK int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err);
