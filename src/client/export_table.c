@@ -3,9 +3,11 @@
  * genuine library's own; the others, as far as the libraries need them, are here. What is known of them is public
  * knowledge and what was seen at the interface; docs/adr/0008 says which and why.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/uuid.h"
@@ -241,6 +243,18 @@ static CUresult leave_for_older(const void **table, const CUuuid *id)
     return r ? (CUresult)r : rt_api_current()->cuGetExportTable(table, id);
 }
 
+/* The runtime goes on to fail with an error that says nothing of this. */
+static void say_no_runtime(void)
+{
+    static atomic_bool said;
+    if (!atomic_exchange(&said, true))
+        (void)dprintf(
+            STDERR_FILENO,
+            "gmux: %s uses NVIDIA's CUDA runtime library, which works with NVIDIA's own driver only, and there "
+            "is none here: without a GPU programs of the driver API run\n",
+            program_invocation_short_name);
+}
+
 CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
     if (!ppExportTable || !pExportTableId)
@@ -248,8 +262,11 @@ CUresult rt_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTa
     char id[GM_UUID_TEXT];
     gm_uuid_text(id, (const uint8_t *)pExportTableId->bytes);
     *ppExportTable = find(pExportTableId, id);
-    if (*ppExportTable && !rt_table_for_12 && strcmp(id, RT_TABLE_RUNTIME) == 0)
+    bool runtime = strcmp(id, RT_TABLE_RUNTIME) == 0;
+    if (runtime && *ppExportTable && !rt_table_for_12)
         return leave_for_older(ppExportTable, pExportTableId);
+    if (runtime && !*ppExportTable)
+        say_no_runtime();
     gm_debug(&topic, "table %s: %s", id, *ppExportTable ? "given" : "none");
     return *ppExportTable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

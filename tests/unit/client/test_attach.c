@@ -604,6 +604,21 @@ Test(attach, an_older_runtime_goes_to_the_driver, .timeout = 20)
     expect_text(errors, "runs on the driver itself");
 }
 
+/* NVIDIA's runtime fails then, and says "invalid argument". */
+Test(attach, a_runtime_without_nvidias_driver_is_told_why_once)
+{
+    const void *table = &table;
+    int ends[2];
+    cr_assert(pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    fake_start(&fake, fake_serve_well, NULL);
+    setenv("GMUX_GENUINE_LIBCUDA", "none", 1);
+    cr_assert_eq(cuInit(0), CUDA_SUCCESS);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(cuGetExportTable(&table, &runtime_table), CUDA_ERROR_INVALID_VALUE);
+    cr_assert_null(table);
+    expect_text(ends[0], "works with NVIDIA's own driver only");
+}
+
 Test(attach, a_newer_runtime_stays)
 {
     CUcontext c;
