@@ -250,9 +250,13 @@ static void reset(void)
     CUdeviceptr p;
     unsigned flags;
     int active = 7;
+    OK(cuDevicePrimaryCtxRetain(&c, 0));
+    OK(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_SPIN));
     OK(cuDevicePrimaryCtxReset(0));
     OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
     EQ(active, 0);
+    EQ(flags, 0);
+    OK(cuDevicePrimaryCtxRelease(0)); /* who has retained it still releases it */
     IS(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     OK(cuDevicePrimaryCtxRetain(&c, 0));
     OK(cuCtxSetCurrent(c));

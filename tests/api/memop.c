@@ -220,6 +220,7 @@ static void captured(void)
     OK(cuMemAlloc(&p, 64));
     OK(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuStreamWaitValue32(a, p, 3, CU_STREAM_WAIT_VALUE_EQ));
+    IS(cuStreamWriteValue32(a, p + 5, 9, 0), CUDA_ERROR_INVALID_VALUE); /* which spoils nothing */
     OK(cuStreamWriteValue32(a, p + 4, 9, 0));
     OK(cuStreamEndCapture(a, &g));
     OK(cuGraphGetNodes(g, nodes, &count));
@@ -277,7 +278,10 @@ static void graph_nodes(void)
     OK(cuGraphDestroy(g));
     OK(cuGraphInstantiate(&e, copy, 0));
     run_twice(e, p, 4, 11);
-    params.count = 257;
+    params.count = 256;
+    IS(cuGraphBatchMemOpNodeSetParams(same, &params), CUDA_ERROR_INVALID_VALUE);
+    params.count = 2;
+    params.ctx = NULL;
     IS(cuGraphBatchMemOpNodeSetParams(same, &params), CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(copy));

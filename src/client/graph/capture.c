@@ -262,7 +262,7 @@ int rt_capture_memops(struct rt_stream *st, const CUstreamBatchMemOpParams *ops,
     CUDA_BATCH_MEM_OP_NODE_PARAMS from = { .ctx = rt_context_handle(st->context), .count = count, .flags = flags };
     from.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)ops;
     int r = rt_params_memops(&p, &from);
-    return r ? rt_capture_failed(st, r) : add(st, &p);
+    return r ? r : add(st, &p); /* a wrong one spoils nothing */
 }
 
 static int add_alloc(struct rt_stream *st, uint64_t size, CUdeviceptr *out)

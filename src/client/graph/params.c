@@ -299,7 +299,9 @@ int rt_params_memops(struct rt_params *p, const CUDA_BATCH_MEM_OP_NODE_PARAMS *f
 {
     struct rt_memop ops[RT_MEMOPS_MAX];
     struct rt_memops all = { .described = *from, .ops = ops };
-    if (from->ctx && !rt_context_find(from->ctx, true))
+    if (!from->ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_context_find(from->ctx, true))
         return CUDA_ERROR_INVALID_CONTEXT;
     int r = rt_memops_read(from->paramArray, from->count, from->flags, ops, &all.count);
     if (r)

@@ -251,10 +251,10 @@ CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
     struct rt_context *c;
     pthread_mutex_lock(&rt_context_lock);
     int r = primary_find(dev, &c);
-    if (r == CUDA_SUCCESS && atomic_load(&c->active)) {
-        c->references = 0;
-        rt_context_destroy(c);
-    }
+    if (r == CUDA_SUCCESS && atomic_load(&c->active))
+        rt_context_destroy(c); /* whoever has retained it still releases it */
+    if (r == CUDA_SUCCESS)
+        c->wanted = 0;
     pthread_mutex_unlock(&rt_context_lock);
     return r;
 }

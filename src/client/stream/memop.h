@@ -6,7 +6,7 @@
 
 #include "client/stream/context.h"
 
-#define RT_MEMOPS_MAX 256u /* in one call */
+#define RT_MEMOPS_MAX 255u /* in one call */
 
 struct rt_memop {
     bool waits; /* or stores */
