@@ -74,8 +74,10 @@ static void pause_between_looks(struct exe_client *c, uint32_t bell, bool reads)
         tp_ring_nap(&c->ring, bell, pause);
         return;
     }
+    atomic_fetch_add_explicit(&e->spinning, 1, memory_order_relaxed);
     while (gm_now_ns() - now < pause && tp_ring_bell(&c->ring) == bell && !(reads && tp_ring_pending(&c->ring)))
         gm_cpu_relax();
+    atomic_fetch_sub_explicit(&e->spinning, 1, memory_order_relaxed);
 }
 
 /* True: more will come soon. */

@@ -1,8 +1,8 @@
 /*
  * Streams that wait for a value in memory. The driver's own wait would keep one of the GPU's channels, which streams of
  * other programs share, and would not end with its program. So the stream stands at a gate, as for a host function, and the
- * word is copied to where it can be seen, in the stream itself: nothing else is in it then. The executor asks again and again
- * (executor/client.c), a program that is gone is not asked about any more.
+ * word is copied to where it can be seen, in the stream itself: nothing else is in it then. The executor has it looked at again and
+ * again while the program is there (executor/client.c; docs/adr/0020).
  *
  * The copy goes to session memory, where the client could write, too; it would only deceive itself.
  */
@@ -53,9 +53,8 @@ void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r)
 
 void cuda_value_look(struct dev_queue *q)
 {
-    if (GM_UNLIKELY(!q->stream ||
-                    q->place != cuda_place_now(q))) { /* it has gone elsewhere: what was on its way is lost */
-        q->looking = false;
+    if (GM_UNLIKELY(!q->stream || q->place != cuda_place_now(q))) {
+        q->looking = false; /* what was on its way there is not waited for */
         cuda_stream_place(q);
     }
     if (!q->stream || !cuda_stream_is_done(q, q->stream)) /* none: the client has an error */
