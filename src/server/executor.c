@@ -84,13 +84,47 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
         watch_requests(x);
 }
 
+static bool is_held_back(const struct srv_executor *x, const struct srv_session *c)
+{
+    return c->to_replay || (c->held_back && !x->restored);
+}
+
 static void send_waiting(struct srv_executor *x)
 {
-    while (x->state == SRV_EXECUTOR_READY && !gm_list_empty(&x->waiting)) {
-        struct srv_request *r = gm_list_entry(x->waiting.next, struct srv_request, link);
-        gm_list_remove(&r->link);
-        send_request(x, r);
+    if (x->state == SRV_EXECUTOR_READY)
+        gm_list_for_each_safe (r, &x->waiting, struct srv_request, link) {
+            if (is_held_back(x, r->session))
+                continue;
+            gm_list_remove(&r->link);
+            send_request(x, r);
+        }
+}
+
+/* Tells the executor about the clients that there are; about the next one if it has to be careful. */
+static void replay(struct srv_executor *x)
+{
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
+        if (!c->to_replay)
+            continue;
+        c->to_replay = false;
+        srv_session_replay(c);
+        if (x->careful && c->repeats)
+            return;
     }
+}
+
+/* After an answer. */
+static void go_on(struct srv_executor *x)
+{
+    if (x->restored)
+        return;
+    bool repeats = false;
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        repeats |= c->repeats != 0;
+    if (!repeats)
+        replay(x);
+    x->restored = srv_requests_are_settled(&x->sent);
+    send_waiting(x);
 }
 
 /* An executor that forgets a client does nothing for it but what leads there. */
@@ -179,6 +213,8 @@ static void on_drained(struct srv_peer *p)
         else
             put_request(x, r);
     }
+    if (x->state == SRV_EXECUTOR_READY)
+        go_on(x);
     watch_requests(x);
 }
 
@@ -215,38 +251,15 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
         wire_get_engine_done(&p->body, &m);
         result = m.result;
     }
+    if (load && result == 0)
+        srv_acquit(&x->server->blame, r->session->uid, r->fds[0]);
     complete(r, result, load ? p : NULL);
-    x->restored |= srv_requests_are_settled(&x->sent);
+    go_on(x);
     watch_requests(x);
     return NULL;
 }
 
 /* --- the executor's life ------------------------------------------------------------------------------------------ */
-
-/* Beside this program as installed or as built, or where the build said. */
-static bool find_program(char *out, size_t size)
-{
-    static const char *const beside[] = { "", "/../libexec/gmux", "/../executor", "/../../../src/executor" };
-    char self[PATH_MAX];
-    const char *given = secure_getenv("GMUX_LIBEXECDIR");
-    if (given) {
-        snprintf(out, size, "%s/gmux-executor", given);
-        if (access(out, X_OK) == 0)
-            return true;
-    }
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        *strrchr(self, '/') = '\0';
-        for (unsigned i = 0; i < GM_ARRAY_LEN(beside); i++) {
-            int m = snprintf(out, size, "%s%s/gmux-executor", self, beside[i]);
-            if (m > 0 && (size_t)m < size && access(out, X_OK) == 0)
-                return true;
-        }
-    }
-    snprintf(out, size, "%s/gmux-executor", GMUX_LIBEXECDIR);
-    return access(out, X_OK) == 0;
-}
 
 static void when_dead(struct srv_executor *x);
 
@@ -265,6 +278,7 @@ static void on_exit_status(uv_process_t *process, int64_t status, int signal)
                  strsignal(signal));
     else
         snprintf(x->why, sizeof(x->why), "executor %d exited with status %d", (int)process->pid, (int)status);
+    x->killed = signal == SIGKILL;
     if (!x->closing)
         srv_say(x->server, "Device 0: %s", x->why);
     srv_peer_close(&x->peer);
@@ -339,11 +353,12 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
         for (uint32_t d = 0; d < s->devices_count; d++)
             srv_say(s, "Executor %d takes over device %u (%s)", (int)x->process.pid, d, s->devices[d].name);
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
-            srv_session_replay(c);
+            c->to_replay = true;
+        replay(x);
     }
     srv_server_ready(s);
-    send_waiting(x);
     x->restored = gm_list_empty(&x->sent);
+    send_waiting(x);
     return NULL;
 }
 
@@ -443,8 +458,10 @@ void srv_executor_start(struct srv_executor *x)
 {
     char program[PATH_MAX];
     x->started_ns = gm_now_ns();
+    x->killed = false;
+    x->oom_kills = srv_oom_kills();
     x->state = SRV_EXECUTOR_STARTING;
-    int r = find_program(program, sizeof(program)) ? start_process(x, program) : -ENOENT;
+    int r = srv_executor_find(program, sizeof(program)) ? start_process(x, program) : -ENOENT;
     if (r == 0) {
         uv_timer_start(&x->timer, on_bound, START_BOUND_MS, 0);
         return;
@@ -460,6 +477,14 @@ static void on_pause_over(uv_timer_t *timer)
 }
 
 /* --- after a death ------------------------------------------------------------------------------------------------- */
+
+static void blame_images(struct srv_executor *x, bool memory)
+{
+    gm_list_for_each (r, &x->sent, struct srv_request, link)
+        if (r->accused && r->type == WIRE_ENGINE_MODULE_LOAD && r->fds_count)
+            srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns,
+                      memory && r->done ? SRV_CULPRIT : 1);
+}
 
 /* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
 static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
@@ -506,6 +531,7 @@ static void judge_requests(struct srv_executor *x)
         gm_list_for_each_safe (r, list, struct srv_request, link) {
             bool culprit = r->suspected >= SRV_CULPRIT;
             gm_list_remove(&r->link);
+            r->session->held_back |= r->suspected && r->done;
             if (culprit && r->done)
                 srv_say(x->server, "Request %u of client {PID: %u, Context ID: 0} ended the executor", r->type,
                         r->session->pid);
@@ -531,7 +557,11 @@ static void when_dead(struct srv_executor *x)
         return;
     x->state = SRV_EXECUTOR_WAITING;
     uv_timer_stop(&x->timer);
-    srv_requests_accuse(&x->sent);
+    bool memory = x->killed && srv_oom_kills() > x->oom_kills;
+    srv_requests_accuse(&x->sent, memory);
+    blame_images(x, memory);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        c->held_back = false;
     judge_sessions(x);
     judge_requests(x);
     if (x->closing) {
@@ -542,6 +572,7 @@ static void when_dead(struct srv_executor *x)
     if (x->restored && gm_now_ns() - x->started_ns > PEACE_NS)
         x->deaths = 0;
     x->deaths = x->restored ? GM_MIN(x->deaths + 1, DEATHS_WITH_PROGRESS) : x->deaths + 1;
+    x->careful = !x->restored;
     x->restored = false;
     if (!x->ready_once && x->deaths >= START_TRIES) {
         srv_server_failed(s, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
@@ -551,10 +582,8 @@ static void when_dead(struct srv_executor *x)
         gm_list_for_each (c, &s->sessions, struct srv_session, link)
             if (c->phase == SRV_OPENING)
                 srv_session_refuse(c, GM_CUDA_MPS_CONNECTION_FAILED, x->why);
-    uint64_t pause = 0;
-    if (x->deaths > 1)
-        pause = x->deaths > 10 ? PAUSE_MAX_MS : GM_MIN(PAUSE_MS << (x->deaths - 2), PAUSE_MAX_MS);
-    uv_timer_start(&x->timer, on_pause_over, pause, 0);
+    unsigned pause = x->deaths > 10 ? PAUSE_MAX_MS : x->deaths > 1 ? PAUSE_MS << (x->deaths - 2) : 0;
+    uv_timer_start(&x->timer, on_pause_over, GM_MIN(pause, PAUSE_MAX_MS), 0);
 }
 
 void srv_executor_close(struct srv_executor *x)

@@ -3,7 +3,11 @@
  *
  * What has not been answered when an executor dies is asked again of the next one, after that one was told about everything that the
  * earlier requests had made; but a request that was being worked on when two of them died is given up, and so is a module load after
- * the first death, unless others were being worked on beside it: it is the likely cause.
+ * the first death, unless others were being worked on beside it: it is the likely cause. Where memory was short all loads under way are
+ * given up. Images over which executors die are refused in the end (blame.h).
+ *
+ * So that nobody is lost over another one's module, who was being worked for is not before all others have everything back, and an executor that
+ * follows one which did not get so far is told about one client after the other.
  *
  * Event loop only.
  */
@@ -32,7 +36,10 @@ struct srv_executor {
     struct srv_peer peer;
     bool peer_alive;
     bool ready_once;
-    bool restored; /* this one has answered everything at least once */
+    bool restored;      /* this one has answered everything at least once */
+    bool careful;       /* the one before did not: one client is restored after the other */
+    bool killed;        /* by a signal that nobody can catch: */
+    uint64_t oom_kills; /* the system did so to some process that often before it began */
     bool closing;
     uint64_t next_serial;
     struct gm_list sent;    /* unanswered, in order */
@@ -54,5 +61,8 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
 /* The same during a replay: lost with the executor, as the next replay repeats it. */
 void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                          unsigned fds_count);
+
+/* program.c: the path of the executor's program; false if it is not where it was looked for last. */
+GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);
 
 #endif

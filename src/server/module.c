@@ -65,6 +65,11 @@ static struct wire_enc encode_load(const struct srv_module *m)
     return e;
 }
 
+static bool is_replayed(const struct srv_module *m)
+{
+    return m->state == MODULE_LOADED || m->state == MODULE_PLACED;
+}
+
 static struct wire_enc encode_place(const struct srv_module *m, bool initialise)
 {
     struct wire_enc e = srv_encoder(m->session->server);
@@ -78,7 +83,7 @@ void srv_modules_replay(struct srv_session *c)
 {
     struct srv_executor *x = &c->server->executor;
     gm_list_for_each (m, &c->modules, struct srv_module, link) {
-        if (m->state != MODULE_LOADED && m->state != MODULE_PLACED)
+        if (!is_replayed(m))
             continue;
         struct wire_enc e = encode_load(m);
         srv_executor_repeat(x, c, &e, &m->image.fd, 1);
@@ -87,6 +92,14 @@ void srv_modules_replay(struct srv_session *c)
             srv_executor_repeat(x, c, &e, NULL, 0);
         }
     }
+}
+
+bool srv_modules_are_blamed(struct srv_session *c)
+{
+    gm_list_for_each (m, &c->modules, struct srv_module, link)
+        if (is_replayed(m) && srv_is_blamed(&c->server->blame, c->uid, m->image.fd))
+            return true;
+    return false;
 }
 
 static void on_forgotten(void *arg, int result, struct tp_packet *answer)
@@ -241,6 +254,13 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
         return NULL;
     }
     m->serial = p->header.serial;
+    if (srv_is_blamed(&c->server->blame, c->uid, p->fds[0])) {
+        srv_say(c->server, "An image of client {PID: %u, Context ID: 0} has ended an executor and is refused",
+                c->pid);
+        m->log = strdup("This image was being loaded when an executor ended: it is not tried again");
+        finish_load(m, GM_CUDA_INVALID_IMAGE);
+        return NULL;
+    }
     srv_image_add(&c->user->images, &m->image, tp_packet_take_fd(p, 0), w.size);
     struct wire_enc e = encode_load(m);
     srv_executor_ask(&c->server->executor, c, &e, &m->image.fd, 1, on_loaded, m);

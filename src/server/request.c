@@ -134,7 +134,14 @@ static bool is_suspect(const struct srv_request *r, const struct srv_request *cu
     return !r->unsent && (r == current || r->working);
 }
 
-void srv_requests_accuse(struct gm_list *sent)
+static unsigned guilt(const struct srv_request *r, bool several, bool memory)
+{
+    if (r->type != WIRE_ENGINE_MODULE_LOAD)
+        return 1;
+    return !several || (memory && r->done) ? SRV_CULPRIT : 1;
+}
+
+void srv_requests_accuse(struct gm_list *sent, bool memory)
 {
     const struct srv_request *current = srv_requests_current(sent);
     const struct srv_session *one = NULL;
@@ -144,7 +151,9 @@ void srv_requests_accuse(struct gm_list *sent)
             several |= one && r->session != one;
             one = r->session;
         }
-    gm_list_for_each (r, sent, struct srv_request, link)
-        if (is_suspect(r, current))
-            r->suspected += r->type == WIRE_ENGINE_MODULE_LOAD && !several ? SRV_CULPRIT : 1;
+    gm_list_for_each (r, sent, struct srv_request, link) {
+        r->accused = is_suspect(r, current);
+        if (r->accused)
+            r->suspected += guilt(r, several, memory);
+    }
 }

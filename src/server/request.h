@@ -26,6 +26,7 @@ struct srv_request {
     int fds[TP_FDS_MAX]; /* the session's */
     unsigned fds_count;
     unsigned suspected; /* deaths over it; SRV_CULPRIT: given up */
+    bool accused;       /* of the last one */
     bool unsent;        /* the executor has yet to take others */
     bool later;         /* the executor goes on with others: .. */
     bool working;       /* .. it carries it out meanwhile; else it waits */
@@ -52,7 +53,8 @@ uint64_t srv_requests_patience(struct gm_list *sent, uint64_t now_ms);
 /* An executor has been brought up to date: nothing is left of what it was told again, and nothing that it should have answered. */
 bool srv_requests_are_settled(const struct gm_list *sent);
 /* The executor has died: counts that for what it was working at. A module that was being loaded is given up at once if nobody else's work is
- * as likely to have been the cause, and for everything else that takes a second time. */
-void srv_requests_accuse(struct gm_list *sent);
+ * as likely to have been the cause, or, where `memory` was short, if it is no repeat; for everything else that
+ * takes a second time. */
+void srv_requests_accuse(struct gm_list *sent, bool memory);
 
 #endif

@@ -126,7 +126,7 @@ static const struct {
 #endif
 };
 
-/* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room: a tenth of
+/* Sessions and images hold descriptors, of which there is an end; messages that bring some must always find room: a part of
  * them is for those, and for what has yet to be closed. */
 static void limit_descriptors(struct srv_server *s)
 {
@@ -139,9 +139,9 @@ static void limit_descriptors(struct srv_server *s)
             all = l.rlim_cur;
     }
     s->account.limit[SRV_SESSIONS] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 2 / SESSION_DESCRIPTORS);
-    s->account.limit[SRV_LEAVING] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 32 / LEAVING_DESCRIPTORS);
-    s->account.limit[SRV_MODULES] = all * 3 / 16;
-    s->account.limit[SRV_OBJECTS] = all * 3 / 16;
+    s->account.limit[SRV_LEAVING] = GM_MIN((uint64_t)SRV_CLIENTS_MAX, all / 16 / LEAVING_DESCRIPTORS);
+    s->account.limit[SRV_MODULES] = all * 5 / 32;
+    s->account.limit[SRV_OBJECTS] = all * 5 / 32;
 }
 
 int srv_server_init(struct srv_server *s, const char *device_name)

@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "server/account.h"
+#include "server/blame.h"
 #include "server/executor.h"
 #include "server/memory.h"
 #include "server/peer.h"
@@ -111,13 +112,15 @@ struct srv_session {
     struct srv_charge arrays[TP_DEVICES]; /* memory of each that the device's own objects may take */
     bool arrays_asked;                    /* the executor is being told another amount */
 
-    unsigned pending;   /* requests of the client not yet answered */
-    unsigned asks;      /* requests to the executor not yet answered; .. */
-    unsigned repeats;   /* .. and those of a replay, which are not counted there */
-    bool in_executor;   /* the executor knows it, or is being told */
-    bool removing;      /* the executor is being told to forget it: .. */
-    bool stopped;       /* .. nothing of it runs there, and its device memory is not used; .. */
-    bool given_back;    /* .. so that it has been given back: the client is gone */
+    unsigned pending; /* requests of the client not yet answered */
+    unsigned asks;    /* requests to the executor not yet answered; .. */
+    unsigned repeats; /* .. and those of a replay, which are not counted there */
+    bool in_executor; /* the executor knows it, or is being told */
+    bool to_replay;   /* the executor has yet to be told again */
+    bool held_back;  /* what it asks waits until the executor has restored all: it was asking when another one died */
+    bool removing;   /* the executor is being told to forget it: .. */
+    bool stopped;    /* .. nothing of it runs there, and its device memory is not used; .. */
+    bool given_back; /* .. so that it has been given back: the client is gone */
     unsigned suspected; /* its modules, when executors died loading them anew; request.h */
 };
 
@@ -156,6 +159,7 @@ struct srv_server {
     struct gm_list users; /* user.h */
     unsigned users_count;
     struct srv_reader reader;
+    struct srv_blame blame;
     unsigned contexts_count;
     uint32_t next_session;
     struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in device_packet */
@@ -294,6 +298,8 @@ void srv_arrays_replay(struct srv_session *c);
 /* --- module.c --------------------------------------------------------------------------------------------------------- */
 
 void srv_modules_free(struct srv_session *c);
+/* Executors died over one of them. */
+bool srv_modules_are_blamed(struct srv_session *c);
 /* Tells a new executor about them. */
 void srv_modules_replay(struct srv_session *c);
 

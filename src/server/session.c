@@ -427,6 +427,11 @@ void srv_session_replay(struct srv_session *c)
     struct srv_executor *x = &c->server->executor;
     if (!c->in_executor || c->phase != SRV_ATTACHED)
         return; /* one being attached asks by itself */
+    if (srv_modules_are_blamed(c)) {
+        c->in_executor = false; /* which does not know it yet */
+        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
+        return;
+    }
     atomic_fetch_add_explicit(&c->shared.control->generation, 1, memory_order_release);
     const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     struct wire_enc e = encode_client(c, true);

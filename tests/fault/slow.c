@@ -6,11 +6,16 @@
  * the client does, with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
  * entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
  *
+ * A module with an entry "bomb" ends the executor as the system does where memory is short; one with an entry "crash" as a mistake
+ * does; one with an entry "mine" does the former while the file named by GMUX_MINE is there.
+ *
  * It also has something to refuse: memory that is mapped to be read only.
  */
 #include "slow.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,11 +95,29 @@ static int memory_attach(struct dev_client *c, uint64_t address, uint64_t size, 
     return dev_null_ops.memory_attach(c, address, size, fd, offset, device, access);
 }
 
+/* The system counts those that it kills; the test's server reads this file instead. */
+static void die_for_memory(void)
+{
+    const char *path = getenv("GMUX_VMSTAT");
+    FILE *f = path ? fopen(path, "w") : NULL;
+    if (f) {
+        fprintf(f, "nr_free_pages 1\noom_kill %d\n", (int)getpid());
+        fclose(f);
+    }
+    kill(getpid(), SIGKILL);
+}
+
 static int module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                        struct dev_module **out, struct dev_module_info *info)
 {
     if (memmem(image, size, ".entry slow(", 12))
         (void)wait_for_test("GMUX_SLOW");
+    const char *mine = getenv("GMUX_MINE");
+    if (memmem(image, size, ".entry bomb(", 12) ||
+        (memmem(image, size, ".entry mine(", 12) && mine && access(mine, F_OK) == 0))
+        die_for_memory();
+    if (memmem(image, size, ".entry crash(", 13))
+        abort();
     int r = dev_null_ops.module_load(c, device, image, size, kind, out, info);
     if (r == 0 && memmem(image, size, ".entry misplaced(", 17)) {
         places_slowly = c;
