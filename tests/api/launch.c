@@ -322,6 +322,8 @@ static void cooperative(void)
     OK(cuLaunchCooperativeKernel(f, most, 1, 1, 32, 1, 1, 0, NULL, NULL));
     IS(cuLaunchCooperativeKernel(f, most + 1, 1, 1, 32, 1, 1, 0, NULL, NULL),
        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    IS(cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 1 << 20, NULL, NULL),
+       CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); /* natively, too: 580.159.04 */
     IS(cuLaunchCooperativeKernel(f, 0, 1, 1, 32, 1, 1, 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     OK(cuCtxSynchronize());
 }

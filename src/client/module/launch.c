@@ -21,6 +21,23 @@ static int too_many_threads(const struct rt_function *f)
     return fit && f->entry->max_threads >= fit ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_ERROR_INVALID_VALUE;
 }
 
+static bool is_cooperative(const struct wire_rec_launch *r)
+{
+    for (uint32_t i = 0; i < r->attributes; i++) {
+        CUlaunchAttribute a;
+        memcpy(&a, r->params + i * sizeof(a), sizeof(a));
+        if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            return true;
+    }
+    return false;
+}
+
+/* Of such blocks not even one has its place. */
+static int too_much_shared(const struct wire_rec_launch *l)
+{
+    return is_cooperative(l) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
+}
+
 static int check_shape(const struct rt_function *f, const struct wire_rec_launch *l)
 {
     const int32_t *limit = rt_session->devices[f->module->device].attributes;
@@ -37,7 +54,7 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
                     threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
         return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
-        return CUDA_ERROR_INVALID_VALUE;
+        return too_much_shared(l);
     return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : too_many_threads(f);
 }
 
@@ -94,19 +111,14 @@ static int take_packed(const struct rt_entry *e, void **extra, uint8_t *out)
 static int check_cooperative(const struct rt_launch *l, struct rt_function *f)
 {
     const struct wire_rec_launch *r = &l->record;
-    for (uint32_t i = 0; i < r->attributes; i++) {
-        CUlaunchAttribute a;
-        uint32_t each = 0;
-        memcpy(&a, l->params + i * sizeof(a), sizeof(a));
-        if (a.id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
-            continue;
-        int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
-        uint32_t all = rt_multiprocessors(rt_session, f->module->device);
-        uint64_t places = (uint64_t)each * (l->multiprocessors ? GM_MIN(l->multiprocessors, all) : all);
-        if (result || (uint64_t)r->grid_x * r->grid_y * r->grid_z > places)
-            return result ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-    }
-    return CUDA_SUCCESS;
+    uint32_t each = 0;
+    if (!is_cooperative(r))
+        return CUDA_SUCCESS;
+    int result = rt_occupancy_blocks(f, r->block_x * r->block_y * r->block_z, r->shared_bytes, &each);
+    uint32_t all = rt_multiprocessors(rt_session, f->module->device);
+    uint64_t places = (uint64_t)each * (l->multiprocessors ? GM_MIN(l->multiprocessors, all) : all);
+    bool fits = (uint64_t)r->grid_x * r->grid_y * r->grid_z <= places;
+    return result || fits ? result : CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 }
 
 static int cannot_launch(const struct rt_entry *e)
