@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "device/cuda/admit.h"
+#include "device/cuda/second.h"
 #include "fake.h"
 
 TestSuite(admit, .timeout = 20);
@@ -282,6 +283,39 @@ Test(admit, what_a_client_denies_runs_all_the_same, .init = begin, .fini = end)
     fake_hold(runs_on->stream, false);
     cr_assert(cuda_admit_wait(d, two, 1, UINT64_MAX));
     cuda_admit_end(d, 1);
+}
+
+/* A context has ended while programs begin: nobody stands in the way of whoever ends the process. */
+static void *settle(void *arg)
+{
+    struct dev_client *c = arg;
+    struct cuda_gpu *g = cuda_settle(c, cuda_home(c, 0), false);
+    if (g)
+        cuda_settled(c, g);
+    return g;
+}
+
+Test(admit, nobody_waits_for_a_context_that_has_ended, .init = begin, .fini = end)
+{
+    struct dev_client *ten[10];
+    pthread_t threads[10];
+    void *got;
+    for (unsigned i = 0; i < 10; i++) {
+        ten[i] = fake_client(d, FAKE_SMS, 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, settle, ten[i]), 0);
+    }
+    launches_go_on();
+    const uint64_t begun = gm_now_ns();
+    atomic_store(&d->dead, true);
+    for (unsigned i = 0; i < 10; i++) {
+        pthread_join(threads[i], &got);
+        cr_assert_null(got);
+    }
+    cr_assert_lt(gm_now_ns() - begun, 2 * GM_NS_PER_S);
+    atomic_store(&d->dead, false);
+    fake_hold(runs_on->stream, false);
+    for (unsigned i = 0; i < 10; i++)
+        fake_client_end(ten[i]);
 }
 
 /* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */
