@@ -1196,6 +1196,15 @@ void fake_room(struct dev *d, unsigned size)
         d->gpus[i].room = d->seconds[i].room = (struct cuda_room) { .made = size, .nodes = UINT16_MAX };
 }
 
+void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held)
+{
+    pthread_mutex_lock(&d->lock); /* the watch reads it */
+    d->rest_ns = rest;
+    d->unknown_ns = unknown;
+    d->held_ns = held;
+    pthread_mutex_unlock(&d->lock);
+}
+
 void fake_refuse_seconds(bool refuse)
 {
     seconds_refused = refuse;

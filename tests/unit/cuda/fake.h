@@ -68,6 +68,9 @@ unsigned fake_graph_launches(void);
 void fake_refuse_graphs(bool refuse);
 /* Contexts have room for so many streams, at least 32, and for no graph. */
 void fake_room(struct dev *d, unsigned size);
+/* What is in flight may take so long for a safe point to be tried (CUDA_NEVER: nobody waits for one), and what is not known so long to end; nobody stays where
+ * that is not so for longer than `held`. */
+void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held);
 /* The limit of the stack, as it was set last in the context that is entered. */
 size_t fake_stack(void);
 /* GPUs have no second context. */

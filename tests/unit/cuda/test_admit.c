@@ -1,11 +1,11 @@
 /* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else. */
 #include <criterion/criterion.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "device/cuda/admit.h"
 #include "device/cuda/second.h"
 #include "fake.h"
+#include "transport/memfd.h"
 
 TestSuite(admit, .timeout = 20);
 
@@ -35,7 +35,7 @@ static void begin(void)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 1, 1);
     cuda_flush(one);
-    d->rest_ns = d->unknown_ns = 0;
+    fake_patience(d, 0, 0, 0);
     while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
     cr_assert(cuda_is_quiet(d, 2), "there is nothing on another GPU");
@@ -69,13 +69,10 @@ static void *unpin(void *arg)
 
 static struct cuda_range pinned_range(void)
 {
-    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct cuda_range *r = calloc(1, sizeof(*r));
-    *r = (struct cuda_range) { .address = (uint64_t)(uintptr_t)memory, .size = 4096 };
-    two->base = r->address - two->half;
-    struct cuda_range like = *r;
-    gm_list_append(&two->pinned, &r->link);
-    return like;
+    const struct cuda_range r = { .address = two->base + two->half, .size = 4096 };
+    two->host_fd = tp_memfd_create("host", r.size);
+    cr_assert_eq(cuda_memory_map(two, r.address, r.size), 0);
+    return r;
 }
 
 Test(admit, whoever_unpins_memory_waits, .init = begin, .fini = end)
@@ -187,8 +184,7 @@ static void pace(struct dev_queue *q, uint64_t ns)
 /* By its pace, and how much of it there is. */
 Test(admit, what_is_likely_to_end_soon_is_waited_for, .init = begin, .fini = end)
 {
-    d->rest_ns = GM_NS_PER_S;
-    d->unknown_ns = 60 * GM_NS_PER_S;
+    fake_patience(d, GM_NS_PER_S, 60 * GM_NS_PER_S, 0);
     pace(runs_on, GM_NS_PER_S / 2);
     cr_assert(cuda_is_quiet(d, 1));
     for (uint64_t seq = 2; seq <= 4; seq++)
@@ -204,12 +200,11 @@ Test(admit, what_is_likely_to_end_soon_is_waited_for, .init = begin, .fini = end
 /* Nobody has waited for long. */
 Test(admit, a_safe_point_is_given_up_where_it_takes_longer, .init = begin, .fini = end)
 {
-    d->rest_ns = 20 * GM_NS_PER_MS;
-    d->unknown_ns = 60 * GM_NS_PER_S;
+    fake_patience(d, 20 * GM_NS_PER_MS, 60 * GM_NS_PER_S, 0);
     pace(runs_on, GM_NS_PER_MS);
     const uint64_t begun = gm_now_ns();
     cr_assert_not(cuda_admit_try(d, two, 1));
-    cr_assert_geq(gm_now_ns() - begun, 2 * d->rest_ns);
+    cr_assert_geq(gm_now_ns() - begun, 40 * GM_NS_PER_MS);
     launches_go_on();
     fake_hold(runs_on->stream, false);
 }

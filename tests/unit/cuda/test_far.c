@@ -279,8 +279,8 @@ Test(far, the_way_is_waited_for_without_the_memory)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 2, 1);
     cuda_flush(other);
+    fake_patience(d, 0, 0, 0);
     pthread_mutex_lock(&d->lock);
-    d->rest_ns = d->unknown_ns = 0;
     d->gpus[1].room.made = d->gpus[1].room.used = 32;
     pthread_mutex_unlock(&d->lock);
     while (cuda_is_quiet(d, 2)) /* the watch has seen it */

@@ -44,9 +44,7 @@ static void begin_with(uint32_t multiprocessors)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
-    pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->rest_ns = d->unknown_ns = d->held_ns = 0;
-    pthread_mutex_unlock(&d->lock);
+    fake_patience(d, 0, 0, 0);
     while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
 }
@@ -213,8 +211,8 @@ Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
     instantiate = d->api.cuGraphInstantiateWithFlags;
     d->api.cuGraphInstantiateWithFlags = instantiate_last;
     fake_hold(runs_on->stream, false);
+    fake_patience(d, CUDA_NEVER, 0, 0); /* and nobody has to wait */
     pthread_mutex_lock(&d->lock);
-    d->rest_ns = CUDA_NEVER; /* and nobody has to wait */
     d->gpus[0].room.nodes = 0;
     d->gpus[0].room.used = ROOM - 1;
     pthread_mutex_unlock(&d->lock);
@@ -231,8 +229,8 @@ static void begin_with_graphs(void)
 {
     begin();
     fake_hold(runs_on->stream, false);
+    fake_patience(d, CUDA_NEVER, 0, 0);
     pthread_mutex_lock(&d->lock);
-    d->rest_ns = CUDA_NEVER;
     d->gpus[0].room.nodes = 0;
     pthread_mutex_unlock(&d->lock);
 }

@@ -47,9 +47,7 @@ static void begin(void)
     fake_hold(runs_on->stream, true);
     fake_launch(runs_on, 2, 1);
     cuda_flush(one);
-    pthread_mutex_lock(&d->lock); /* the watch reads it */
-    d->rest_ns = d->unknown_ns = d->held_ns = 0;
-    pthread_mutex_unlock(&d->lock);
+    fake_patience(d, 0, 0, 0);
     while (cuda_is_quiet(d, 1)) /* until the watch has seen it there */
         sched_yield();
 }
@@ -216,9 +214,9 @@ Test(second, without_its_share, .init = begin, .fini = end)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
     two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
-    d->rest_ns = CUDA_NEVER; /* the green context has been made before */
+    fake_patience(d, CUDA_NEVER, 0, 0); /* the green context has been made before */
     cuda_client_set_share(two, 30, multiprocessors, 0);
-    d->rest_ns = 0;
+    fake_patience(d, 0, 0, 0);
     fake_launch(own, ++seq, 4);
     wait_until_over(two, own);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
