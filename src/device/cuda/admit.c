@@ -237,7 +237,7 @@ bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
     pthread_mutex_lock(&d->lock);
     admitted = begin(d, c, gpus, now, &joins);
     if (admitted && !joins) {
-        admitted = drain(d, c, gpus, now + 2 * GM_MAX(d->rest_ns, NAP_NS));
+        admitted = drain(d, c, gpus, now + GM_MAX(d->rest_ns + d->rest_ns / 3, NAP_NS));
         for_each_context(g, d, gpus) g->point.idle = admitted;
         if (!admitted)
             end(d, gpus, gm_now_ns());

@@ -22,8 +22,8 @@
 #include "base/clock.h"
 #include "device/cuda/state.h"
 
-/* What is in flight is likely to end within this, or no safe point is tried; it is given up after twice as long. */
-#define CUDA_REST_NS (8 * GM_NS_PER_MS)
+/* What is in flight is likely to end within this, or no safe point is tried (two kernels of 5 ms are waited for); it is given up after a third more. */
+#define CUDA_REST_NS (12 * GM_NS_PER_MS)
 /* An operation of a queue without a pace, or that has taken longer than twice its pace, may be long from then on. */
 #define CUDA_UNKNOWN_NS (5 * GM_NS_PER_MS)
 

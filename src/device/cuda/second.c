@@ -86,13 +86,32 @@ static void note_away(struct dev_client *c, const struct cuda_gpu *second)
             second->index);
 }
 
-static void go_away(struct dev_client *c, struct cuda_gpu *from)
+static struct cuda_gpu *other_of(struct cuda_gpu *g)
 {
-    if (from->is_second || pthread_mutex_trylock(&c->moves_lock) != 0)
+    return g->is_second ? &g->dev->gpus[g->index] : &g->dev->seconds[g->index];
+}
+
+/* moves_lock is held. */
+static void note_back(struct dev_client *c, const struct cuda_gpu *first)
+{
+    atomic_fetch_and_explicit(&c->away, ~(1u << first->index), memory_order_relaxed);
+    gm_info(&topic, "a client is back in the primary context of device %u", first->index);
+}
+
+/* To the GPU's other context, if it can go. */
+static void move(struct dev_client *c, struct cuda_gpu *from)
+{
+    if (pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
-    struct cuda_gpu *second = may_go(c, from->index) ? cuda_second_open(from) : NULL;
-    if (second && go(c, second))
-        note_away(c, second);
+    struct cuda_gpu *to = !may_go(c, from->index) ? NULL : from->is_second ? other_of(from) : cuda_second_open(from);
+    if (to && go(c, to)) {
+        if (to->is_second) {
+            note_away(c, to);
+        } else {
+            note_back(c, to);
+            c->away_ns = 0; /* next time it is away for as long as the first time */
+        }
+    }
     pthread_mutex_unlock(&c->moves_lock);
 }
 
@@ -126,8 +145,7 @@ void cuda_second_return(struct dev_client *c)
     for (uint32_t i = 0; i < d->count; i++) {
         if (!cuda_home(c, i)->is_second || !come_back(c, &d->gpus[i]))
             continue;
-        atomic_fetch_and_explicit(&c->away, ~(1u << i), memory_order_relaxed);
-        gm_info(&topic, "a client is back in the primary context of device %u", i);
+        note_back(c, &d->gpus[i]);
     }
     pthread_mutex_unlock(&c->moves_lock);
 }
@@ -142,7 +160,7 @@ static uint64_t patience(const struct dev_client *c, uint64_t begun)
 
 enum verdict {
     GO,   /* there is a safe point */
-    MOVE, /* to the other context */
+    MOVE, /* to the GPU's other context, in which nothing keeps it */
     WAIT,
     LEAVE /* it is about to be stopped */
 };
@@ -156,7 +174,8 @@ static enum verdict decide(struct dev_client *c, struct cuda_gpu *g, bool may_mo
         return GO;
     if (cuda_is_leaving(d, c))
         return LEAVE;
-    return may_move && (!cuda_is_quiet(d, gpus) || gm_now_ns() - begun > d->held_ns) ? MOVE : WAIT;
+    const bool stands = !cuda_is_quiet(d, gpus) || gm_now_ns() - begun > d->held_ns;
+    return may_move && stands && cuda_is_quiet(d, CUDA_GPU_BIT(other_of(g))) ? MOVE : WAIT;
 }
 
 struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
@@ -169,7 +188,7 @@ struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_
     cuda_hands_away(c);
     while ((v = decide(c, g, may_move, begun, until)) == MOVE || v == WAIT) {
         if (v == MOVE) {
-            go_away(c, g);
+            move(c, g);
             g = cuda_home(c, g->index);
         }
         until = gm_now_ns() + d->held_ns / RETRY_PART;
@@ -179,8 +198,7 @@ struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_
         return NULL;
     }
     cuda_enter(g);
-    if (g->is_second)
-        cuda_limits_follow(g, &d->gpus[g->index]);
+    cuda_limits_follow(g, other_of(g));
     return g;
 }
 

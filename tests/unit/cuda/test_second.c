@@ -364,3 +364,77 @@ Test(second, so_are_shares, .init = begin, .fini = end)
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
 }
+
+/* --- one behind the other --------------------------------------------------------------------------------------------- */
+
+struct beginner {
+    pthread_t thread;
+    struct dev_client *c;
+    struct dev_queue *q;
+};
+
+/* A program's first kernel. */
+static void *begin_program(void *arg)
+{
+    struct beginner *b = arg;
+    fake_launch_as(b->q, 1, &(struct fake_kernel) { .number = 7, .unknown = true });
+    wait_until_over(b->c, b->q);
+    return NULL;
+}
+
+static void start(struct beginner *b)
+{
+    b->c = fake_client(d, FAKE_SMS, 0);
+    b->q = queue(b->c, 1);
+    cr_assert_eq(pthread_create(&b->thread, NULL, begin_program, b), 0);
+}
+
+static void *launch_another(void *arg)
+{
+    static struct cuda_library another = { .users = 1 };
+    fake_launch_as(own, ++seq, &(struct fake_kernel) { .number = 8, .library = &another, .unknown = true });
+    wait_until_over(two, own);
+    return NULL;
+}
+
+static void *stop(void *client)
+{
+    cuda_client_stop(client);
+    return NULL;
+}
+
+/* A program is killed whose kernels still run, one that does not end goes to the second context, and others begin: as soon as there is a way
+ * in either context. */
+Test(second, whoever_begins_goes_where_there_is_a_way_first, .init = begin)
+{
+    struct beginner endless, four[4];
+    pthread_t stops, goes_back;
+    cr_assert_eq(pthread_create(&stops, NULL, stop, one), 0);
+    fake_launch_as(own, ++seq, &(struct fake_kernel) { .number = 6, .unknown = true });
+    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    wait_until_over(two, own);
+    endless = (struct beginner) { .c = fake_client(d, FAKE_SMS, 0) };
+    endless.q = queue(endless.c, 1);
+    fake_launch_as(endless.q, 1, &(struct fake_kernel) { .number = 6, .unknown = true });
+    cr_assert_eq(cuda_home(endless.c, 0), &d->seconds[0]);
+    wait_until_over(endless.c, endless.q);
+    fake_hold(endless.q->stream, true);
+    fake_launch_as(endless.q, 2, &(struct fake_kernel) { .number = 6, .unknown = true });
+    cuda_flush(endless.c);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(four); i++)
+        start(&four[i]);
+    while (cuda_is_quiet(d, CUDA_GPU_BIT(&d->seconds[0])))
+        sched_yield();
+    cr_assert_eq(pthread_create(&goes_back, NULL, launch_another, NULL), 0);
+    const uint64_t begun = gm_now_ns();
+    fake_hold(runs_on->stream, false);
+    pthread_join(goes_back, NULL);
+    cr_assert_eq(cuda_home(two, 0), &d->gpus[0], "nor does it stay there, with more to load");
+    for (unsigned i = 0; i < GM_ARRAY_LEN(four); i++) {
+        pthread_join(four[i].thread, NULL);
+        cr_assert_eq(cuda_home(four[i].c, 0), &d->gpus[0]);
+    }
+    cr_assert_lt(gm_now_ns() - begun, 2 * GM_NS_PER_S);
+    pthread_join(stops, NULL);
+    fake_hold(endless.q->stream, false);
+}
