@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Used up by the tests that kill them. */
-static struct peer peers[8];
+static struct peer peers[9];
 
 #define MIB (1u << 20)
 
@@ -203,6 +203,55 @@ static void importer_killed(void)
     peer_kill(&peers[2]);
     EQ(tap_byte(p), 8);
     OK(cuMemFree(p));
+}
+
+/* --- words ---------------------------------------------------------------------------------------------------------- */
+
+/* As libraries of several processes do it: a stream of one waits for what another one stores in its memory. */
+static void waits_for_the_others_word(void)
+{
+    CUdeviceptr p, there;
+    CUipcMemHandle handle;
+    CUstream stream;
+    need_peers();
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuMemsetD8(p, 0, 4096));
+    OK(cuCtxSynchronize());
+    OK(cuIpcGetMemHandle(&handle, p));
+    there = open_in(&peers[0], handle);
+    OK(cuStreamWaitValue32(stream, p, 0x05050505, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cuStreamWriteValue32(stream, p + 64, 1, 0));
+    ASK_OK(peers[0], .op = PEER_VALUE_WAIT, .pointer = there + 64, .value = 1); /* which then waits for us */
+    ASK_OK(peers[0], .op = PEER_SET, .pointer = there + 128, .size = 1, .value = 9);
+    IS(cuStreamQuery(stream), CUDA_ERROR_NOT_READY);
+    OK(cuMemsetD8(p, 5, 4));
+    OK(cuStreamSynchronize(stream));
+    ASK_OK(peers[0], .op = PEER_SYNC);
+    EQ(tap_byte(p + 128), 9);
+    ASK_OK(peers[0], .op = PEER_CLOSE, .pointer = there);
+    OK(cuMemFree(p));
+    OK(cuStreamDestroy(stream));
+}
+
+/* A wait ends with its program, and held up nobody. */
+static void killed_waiting(void)
+{
+    CUdeviceptr p;
+    CUipcMemHandle handle;
+    need_peers();
+    OK(cuMemAlloc(&p, 4096));
+    OK(cuMemsetD8(p, 0, 4096));
+    OK(cuCtxSynchronize());
+    OK(cuIpcGetMemHandle(&handle, p));
+    ASK_OK(peers[8], .op = PEER_VALUE_WAIT, .pointer = open_in(&peers[8], handle), .value = 1);
+    OK(cuMemsetD8(p + 64, 7, 1));
+    OK(cuCtxSynchronize());
+    EQ(ASK(peers[8], .op = PEER_QUERY).result, CUDA_ERROR_NOT_READY);
+    peer_kill(&peers[8]);
+    EQ(tap_byte(p + 64), 7);
+    OK(cuMemFree(p));
+    OK(cuCtxSynchronize());
 }
 
 /* --- events --------------------------------------------------------------------------------------------------------- */
@@ -462,6 +511,8 @@ int main(void)
         TEST(freed_while_open),
         TEST(exporter_killed),
         TEST(importer_killed),
+        TEST(waits_for_the_others_word),
+        TEST(killed_waiting),
         TEST(waits_for_another),
         TEST(others_wait_for_us),
         TEST(recorder_killed),

@@ -155,6 +155,8 @@ static CUresult perform(struct peer_message *m, int fd)
         return cuStreamSynchronize(own.stream);
     case PEER_AWAIT:
         return launch_with("await", m->pointer);
+    case PEER_VALUE_WAIT:
+        return cuStreamWaitValue32(own.stream, m->pointer, m->value, CU_STREAM_WAIT_VALUE_EQ);
     case PEER_EXIT:
         _exit(0);
     }
