@@ -119,7 +119,7 @@ Test(ir_analysis, affine_arithmetic)
     cr_expect(reg(&s, "%r4")->shape == IR_AFFINE || reg(&s, "%r4")->shape == IR_VARYING);
     cr_expect(shape(&s, "%r5") == IR_VARYING); /* the factor is not known now */
     cr_expect(shape(&s, "%r6") == IR_UNIFORM); /* the thread number cancels */
-    cr_expect(shape(&s, "%r7") == IR_VARYING);
+    cr_expect(shape(&s, "%r7") == IR_AFFINE && reg(&s, "%r7")->stride == 1 && reg(&s, "%r7")->block_uniform);
     cr_expect(reg(&s, "%rd0")->stride == -4 && !reg(&s, "%rd0")->may_wrap);
     cr_expect(reg(&s, "%rd1")->stride == 4 && !reg(&s, "%rd1")->may_wrap);
     cr_expect(reg(&s, "%rd2")->stride == 1);
@@ -160,6 +160,21 @@ Test(ir_analysis, wrap)
 }
 
 /* if (tid < n) x = 1; else x = 2; use(x) */
+Test(ir_analysis, thread_numbers_by_warps)
+{
+    struct subject s = look("mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5; shr.u32 %r2, %r0, 4; and.b32 %r3, %r0, 96;"
+                            "and.b32 %r4, %r0, 48; setp.lt.u32 %p0, %r0, 64; setp.gt.u32 %p1, %r0, 31;"
+                            "setp.lt.u32 %p2, %r0, 33; setp.eq.s32 %p3, %r0, 32;",
+                            &rows);
+    cr_expect(shape(&s, "%r1") == IR_UNIFORM && !reg(&s, "%r1")->block_uniform);
+    cr_expect(shape(&s, "%r2") == IR_VARYING);
+    cr_expect(shape(&s, "%r3") == IR_UNIFORM);
+    cr_expect(shape(&s, "%r4") == IR_VARYING);
+    cr_expect(shape(&s, "%p0") == IR_UNIFORM && shape(&s, "%p1") == IR_UNIFORM);
+    cr_expect(shape(&s, "%p2") == IR_VARYING && shape(&s, "%p3") == IR_VARYING);
+    done(&s);
+}
+
 Test(ir_analysis, divergent_if)
 {
     struct subject s =

@@ -49,6 +49,7 @@ struct ir_reg_info {
     /* The same for all warps of the block at the same point of control flow: the same scalar (UNIFORM), the same base
      * (AFFINE), the same vector (VARYING). "Same point": holds for warps that have taken the same path. */
     uint8_t block_uniform;
+    uint8_t aligned;     /* AFFINE with stride 1: lane 0's value is a multiple of the number of lanes, below 2^31 */
     uint8_t is_const;    /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
     uint32_t defs;       /* number of instructions that write it */
     uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */

@@ -20,6 +20,7 @@ struct ir_value {
     uint8_t shape;
     bool unknown; /* nothing known yet: optimistically whatever suits */
     bool may_wrap;
+    bool aligned;
     bool invariant; /* block_uniform */
     bool is_const;
     int64_t stride;
@@ -68,8 +69,13 @@ static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
     uint32_t x = ir_known_ntid(an, 0), y = ir_known_ntid(an, 1), n = ir_known_ntid(an, dim);
     if (n == 1)
         return constant(0);
+    if (ir_rows(an) && dim == 0) {
+        struct ir_value v = affine(1, x == an->opt.lanes);
+        v.aligned = true;
+        return v;
+    }
     if (ir_rows(an))
-        return dim == 0 ? affine(1, x == an->opt.lanes) : uniform(false);
+        return uniform(false);
     if (x == 0)
         return varying(false);
     /* A pattern that repeats after x (y: x * y) threads is the same in every warp if that divides 32. */
@@ -121,6 +127,7 @@ static struct ir_value register_value(const struct ir_analyser *an, uint32_t reg
     struct ir_value v = { .shape = r->shape,
                           .unknown = r->shape == IR_SHAPE_UNKNOWN,
                           .may_wrap = r->may_wrap,
+                          .aligned = r->aligned,
                           .invariant = r->block_uniform,
                           .is_const = r->is_const,
                           .stride = r->stride,
@@ -309,6 +316,52 @@ static struct ir_value choose(const struct ir_analyser *an, const struct ir_inst
     return plain(an, i);
 }
 
+/* ---- thread numbers ---- */
+
+/* "tid & 31", "tid & ~31" */
+static struct ir_value bits_of(const struct ir_analyser *an, const struct ir_instr *i)
+{
+    struct ir_value v = operand(an, &i->src[0]), c = operand(an, &i->src[1]);
+    uint64_t lane = an->opt.lanes - 1;
+    if (!v.aligned || !c.is_const || (c.bits & lane) % lane != 0)
+        return plain(an, i);
+    if (!(c.bits & lane))
+        return uniform(v.invariant);
+    v = affine(1, v.invariant || c.bits == lane);
+    v.aligned = true;
+    return v;
+}
+
+/* "tid >> 5" */
+static struct ir_value shift_right(const struct ir_analyser *an, const struct ir_instr *i)
+{
+    struct ir_value v = operand(an, &i->src[0]), n = operand(an, &i->src[1]);
+    if (!v.aligned || !n.is_const || n.bits >= 32 || (1u << n.bits) < an->opt.lanes)
+        return plain(an, i);
+    return uniform(v.invariant);
+}
+
+/* "tid < 32": all lanes of a warp agree. */
+static struct ir_value compare(const struct ir_analyser *an, const struct ir_instr *i)
+{
+    struct ir_value v = operand(an, &i->src[0]), c = operand(an, &i->src[1]);
+    if (i->src_count != 2 || i->dst_pred != IR_NONE || ir_types[i->type].size != 4 || !v.aligned || !c.is_const)
+        return plain(an, i);
+    uint32_t limit = (uint32_t)c.bits;
+    switch (i->cmp) {
+    case IR_CMP_LT:
+    case IR_CMP_GE:
+        break;
+    case IR_CMP_GT:
+    case IR_CMP_LE:
+        limit++;
+        break;
+    default:
+        return plain(an, i);
+    }
+    return limit % an->opt.lanes == 0 && limit < UINT32_C(1) << 31 ? uniform(v.invariant) : plain(an, i);
+}
+
 /* ---- memory and lanes ---- */
 
 /* Can a generic address point to the lanes' own memory? Only if there is any. */
@@ -390,6 +443,12 @@ static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i
         return multiply(an, i, info);
     case IR_OP_SHL:
         return shift_left(an, i);
+    case IR_OP_SHR:
+        return shift_right(an, i);
+    case IR_OP_AND:
+        return bits_of(an, i);
+    case IR_OP_SETP:
+        return compare(an, i);
     case IR_OP_SELP:
         return choose(an, i);
     case IR_OP_LD:
@@ -442,6 +501,7 @@ static bool merge(struct ir_analyser *an, uint32_t reg, struct ir_value v)
         r->may_wrap = false;
         r->stride = 0;
     }
+    r->aligned = r->defs == 1 && v.aligned && r->shape == IR_AFFINE;
     r->is_const = r->defs == 1 && v.is_const && r->shape == IR_UNIFORM;
     r->value = r->is_const ? v.bits : 0;
     return memcmp(r, &old, sizeof(*r)) != 0;
