@@ -177,6 +177,62 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
 }
 
+/* i32 in an alloca, += the number of lanes in the set that is at `offset` of a save area. */
+static void count_lanes(struct jit_gen *g, LLVMValueRef save, uint64_t offset, LLVMValueRef sum)
+{
+    LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, offset), "");
+    LLVMValueRef more = jit_call1(g, "llvm.ctpop", lanes);
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, LLVMBuildLoad2(g->b, g->i32, sum, ""), more, ""), sum);
+}
+
+/* With parked lanes: a turn for each warp, again and again until all are done. Whoever is at a barrier goes on in the turn
+ * after the one in which the last thread came. */
+static void emit_turns(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
+    LLVMValueRef release = jit_alloca(g, g->i32, "release"), alive = jit_alloca(g, g->i32, "alive");
+    LLVMValueRef at_barrier = jit_alloca(g, g->i32, "at_barrier");
+    struct warp_loop l = warp_loop_begin(g, w);
+    LLVMValueRef save = save_of_warp(g, w, l.warp);
+    LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, SAVE_NEXT));
+    LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), jit_at_offset(g, g->b, save, SAVE_ALIVE));
+    LLVMBuildStore(g->b, zero, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER));
+    warp_loop_end(g, &l);
+    LLVMBuildStore(g->b, zero, release);
+
+    LLVMBasicBlockRef turn = jit_new_block(g, "turn"), end = jit_new_block(g, "end");
+    LLVMBuildBr(g->b, turn);
+    jit_position(g, turn);
+    LLVMBuildStore(g->b, zero, alive);
+    LLVMBuildStore(g->b, zero, at_barrier);
+    l = warp_loop_begin(g, w);
+    save = save_of_warp(g, w, l.warp);
+    LLVMBasicBlockRef run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran");
+    LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef stay = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, JIT_SAVE_AT_BARRIER), "");
+    LLVMValueRef released = LLVMBuildLoad2(g->b, g->i32, release, "");
+    LLVMBuildStore(g->b, released, jit_at_offset(g, g->b, save, JIT_SAVE_RELEASE));
+    stay = LLVMBuildSelect(g->b, LLVMBuildICmp(g->b, LLVMIntEQ, released, zero, ""), stay, zero, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, stay, ""), run, ran);
+    jit_position(g, run);
+    LLVMValueRef args[] = { w->block, l.first, save, lanes };
+    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[0], args, 4, "");
+    LLVMBuildStore(g->b, result, w->result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    LLVMBuildBr(g->b, ran);
+    jit_position(g, ran);
+    count_lanes(g, save, SAVE_ALIVE, alive);
+    count_lanes(g, save, JIT_SAVE_AT_BARRIER, at_barrier);
+    warp_loop_end(g, &l);
+    LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, alive, "");
+    LLVMValueRef complete = LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
+    LLVMBuildStore(g->b, LLVMBuildZExt(g->b, complete, g->i32, ""), release);
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), turn, end);
+    jit_position(g, end);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+}
+
 /* What the code was made for must hold: block size, and grids small enough for the analysis. */
 static void emit_preconditions(struct jit_gen *g, struct wrapper *w)
 {
@@ -244,7 +300,9 @@ void jit_emit_block(struct jit_gen *g)
     LLVMBuildRet(g->b, LLVMBuildSub(g->b, LLVMConstInt(g->i32, (uint64_t)-2, 1), r, ""));
     jit_position(g, body);
     emit_preconditions(g, &w);
-    if (g->a->region_count == 1)
+    if (g->a->parking)
+        emit_turns(g, &w);
+    else if (g->a->region_count == 1)
         emit_simple_block(g, &w);
     else
         emit_phased_block(g, &w);

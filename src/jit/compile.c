@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "device/soft/ptx/ptx.h"
 #include "jit/gen.h"
@@ -66,6 +67,25 @@ static int generate(struct jit_gen *g, const char *dump, LLVMMemoryBufferRef *ob
     return r;
 }
 
+/* If threads of the kernel may wait for each other, it is analysed again: with turns. */
+static int let_wait(const struct ir_module *m, struct ir_analyse_options *options, struct ir_analysis **a, char *why,
+                    size_t why_size)
+{
+    uint32_t fn = (*a)->fn;
+    GM_AUTO_FREE bool *polls = calloc(m->fns[fn].block_count + 1u, sizeof(*polls));
+    uint32_t spin = polls ? jit_find_spin(&m->fns[fn], *a, polls) : UINT32_MAX;
+    if (spin == UINT32_MAX)
+        return -ENOMEM;
+    if (!spin && !(*a)->divergent_barrier)
+        return 0;
+    ir_analysis_destroy(*a);
+    options->polls = polls;
+    int r = ir_analyse(m, fn, options, a);
+    if (r < 0)
+        snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
+    return r == -E2BIG ? -ENOTSUP : r;
+}
+
 static int compile_entry(const struct ir_module *m, uint32_t fn, const struct soft_job_options *options,
                          const char *dump, LLVMMemoryBufferRef *object, struct jit_times *times, char *why,
                          size_t why_size)
@@ -96,14 +116,11 @@ static int compile_entry(const struct ir_module *m, uint32_t fn, const struct so
         snprintf(why, why_size, "analysis: %s", r == -E2BIG ? "kernel too big" : strerror(-r));
         return r == -E2BIG ? -ENOTSUP : r;
     }
+    r = let_wait(m, &a, &analysis, why, why_size);
+    times->analyse = gm_now_ns() - begin;
     g.a = analysis;
-    uint32_t spin = jit_find_spin(g.fn, analysis);
-    if (spin) {
-        snprintf(why, why_size, "line %u: threads may wait for each other", spin);
-        r = -ENOTSUP;
-    } else {
+    if (r == 0)
         r = generate(&g, dump, object, times, why, why_size);
-    }
     ir_analysis_destroy(analysis);
     return r;
 }

@@ -41,10 +41,16 @@ static bool has_mask(const struct jit_gen *g, uint32_t block)
     return info(g, block)->frontier.count != 0;
 }
 
+static bool parks(const struct jit_gen *g, uint32_t block)
+{
+    return ir_parks(g->a, g->at_block, block);
+}
+
 static void add_waiting(struct jit_gen *g, uint32_t block, LLVMValueRef lanes)
 {
-    LLVMValueRef old = LLVMBuildLoad2(g->b, g->i32, g->waiting[block], "");
-    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), g->waiting[block]);
+    LLVMValueRef set = parks(g, block) ? jit_parked(g, block) : g->waiting[block];
+    LLVMValueRef old = LLVMBuildLoad2(g->b, g->i32, set, "");
+    LLVMBuildStore(g->b, LLVMBuildOr(g->b, old, lanes, ""), set);
 }
 
 static LLVMValueRef load_alive(struct jit_gen *g)
@@ -83,7 +89,10 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
         return;
     }
     for (uint32_t k = 0; k < successor_count; k++)
-        add_candidate(g, list, &count, successors[k]);
+        if (parks(g, successors[k]))
+            may_be_none = true;
+        else
+            add_candidate(g, list, &count, successors[k]);
     for (uint32_t k = 0; k < f->count; k++)
         add_candidate(g, list, &count, g->a->pool[f->first + k]);
     for (uint32_t k = 0; k < count; k++) {
@@ -113,7 +122,7 @@ static void go_to(struct jit_gen *g, uint32_t to)
         LLVMBuildUnreachable(g->b);
         return;
     }
-    if (!g->masked && !has_mask(g, to)) {
+    if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
         LLVMBuildBr(g->b, g->entry[to]);
         return;
     }
@@ -124,7 +133,7 @@ static void go_to(struct jit_gen *g, uint32_t to)
 /* The lanes in `lanes` leave the kernel, the others of the block go to `to` (IR_NONE: there are no others). */
 static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
 {
-    if (!g->masked && to == IR_NONE) {
+    if (!g->masked && to == IR_NONE && !g->a->parking) {
         LLVMBuildBr(g->b, g->done);
         return;
     }
@@ -139,7 +148,7 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
         return;
     }
     LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
-    if (!g->masked && !has_mask(g, to)) {
+    if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to], g->done);
         return;
     }
@@ -286,10 +295,29 @@ static bool in_list(const struct jit_gen *g, const struct ir_list *l, uint32_t r
     return false;
 }
 
+void jit_save_register(struct jit_gen *g, uint32_t reg)
+{
+    LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg], 0);
+    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, "");
+    LLVMValueRef v = jit_get(g, reg);
+    bool vec = jit_is_vec(v);
+    if (g->fn->regs[reg].type == IR_PRED)
+        v = vec ? jit_bits(g, v) : LLVMBuildZExt(g->b, v, g->i8, "");
+    LLVMValueRef store = LLVMBuildStore(g->b, v, p);
+    if (g->fn->regs[reg].type != IR_PRED)
+        LLVMSetAlignment(store, vec ? 16 : 2);
+    if (jit_may_wrap(g, reg))
+        jit_save_wrapped(g, reg);
+}
+
 /* Leaves the region at a barrier: what lives on goes to the save area. */
 static void emit_barrier(struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
+    if (g->a->parking) {
+        go_to(g, g->fn->succ[g->fn->blocks[g->at_block].succ_first]);
+        return;
+    }
     uint32_t next = g->a->resume[g->at_block];
     if (g->guard || i->mode != IR_BAR_SYNC || i->src_count > 1 || next == IR_NONE)
         jit_unsupported(g, "this form of bar");
@@ -307,17 +335,7 @@ static void emit_barrier(struct jit_gen *g)
         /* What came in and was not touched is there already. */
         if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
             continue;
-        LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg], 0);
-        LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, "");
-        LLVMValueRef v = jit_get(g, reg);
-        bool vec = jit_is_vec(v);
-        if (g->fn->regs[reg].type == IR_PRED)
-            v = vec ? jit_bits(g, v) : LLVMBuildZExt(g->b, v, g->i8, "");
-        LLVMValueRef store = LLVMBuildStore(g->b, v, p);
-        if (g->fn->regs[reg].type != IR_PRED)
-            LLVMSetAlignment(store, vec ? 16 : 2);
-        if (jit_may_wrap(g, reg))
-            jit_save_wrapped(g, reg);
+        jit_save_register(g, reg);
     }
     LLVMBuildStore(g->b, load_alive(g), jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));

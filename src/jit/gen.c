@@ -117,7 +117,8 @@ static void lay_out_save_area(struct jit_gen *g)
             }
         }
     }
-    g->save_bytes = a->region_count > 1 ? (at + 63) & ~63u : 0;
+    at = jit_lay_out_parked(g, at);
+    g->save_bytes = a->region_count > 1 || a->parking ? (at + 63) & ~63u : 0;
 }
 
 /* i32 fault_scalar(block, first thread, address, lanes, alignment - 1): notes the first of the lanes as the culprit. */
@@ -267,11 +268,12 @@ static void emit_region(struct jit_gen *g, uint32_t r)
         g->entry[block] = LLVMAppendBasicBlockInContext(g->context, g->function, name);
     }
     g->done = LLVMAppendBasicBlockInContext(g->context, g->function, "done");
-    LLVMPositionBuilderAtEnd(g->b, g->done);
-    LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
+    LLVMBasicBlockRef begin = g->entry[region->start];
+    if (g->a->parking)
+        begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
 
     LLVMPositionBuilderAtEnd(g->prelude, start);
-    LLVMValueRef jump = LLVMBuildBr(g->prelude, g->entry[region->start]);
+    LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
     g->alive = jit_alloca(g, g->i32, "alive");
     LLVMBuildStore(g->prelude, LLVMGetParam(g->function, 3), g->alive);
@@ -282,6 +284,12 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     }
     emit_thread_indices(g);
     restore_registers(g, region);
+    if (g->a->parking) {
+        jit_emit_turn(g, begin);
+    } else {
+        LLVMPositionBuilderAtEnd(g->b, g->done);
+        LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
+    }
     jit_emit_blocks(g);
 }
 
@@ -309,6 +317,7 @@ static void generate(struct jit_gen *g)
     for (uint32_t r = 0; r < g->fn->reg_count; r++)
         g->save_offset[r] = IR_NONE;
     lay_out_save_area(g);
+    jit_check_parking(g);
     emit_fault_scalar(g);
     emit_fault_vector(g);
     for (uint32_t r = 0; r < g->a->region_count; r++) {
@@ -316,7 +325,7 @@ static void generate(struct jit_gen *g)
         snprintf(name, sizeof(name), "region%u", r);
         g->regions[r] = jit_add_function(g, name, g->region_type, false);
     }
-    bool in_line = g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
+    bool in_line = !g->a->parking && g->fn->instr_count <= (g->a->region_count == 1 ? INLINE_SIMPLE : INLINE_PHASED);
     for (uint32_t r = 0; r < g->a->region_count; r++)
         jit_set_attribute(g, g->regions[r], in_line ? "alwaysinline" : "noinline");
     for (uint32_t r = 0; r < g->a->region_count && !g->failed; r++)
@@ -343,11 +352,12 @@ int jit_generate(struct jit_gen *g)
     g->checked = array(g->fn->reg_count, sizeof(*g->checked));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
+    g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     if (!g->hull || !g->other || !g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting ||
-        !g->entry || !g->symbol || !g->regions) {
+        !g->parking || !g->entry || !g->symbol || !g->regions) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -368,6 +378,7 @@ int jit_generate(struct jit_gen *g)
     free(g->checked);
     free(g->save_offset);
     free(g->waiting);
+    free(g->parking);
     free(g->entry);
     free(g->symbol);
     free(g->regions);

@@ -8,7 +8,7 @@
  *   Barriers end a region: live registers go to the warp's save area, and the wrapper runs the next region of each
  *   warp once all warps came that far.
  *
- * Files: gen.c (module, regions), block.c (the loop over a block's warps), width.c (lanes of a warp), flow.c (blocks,
+ * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
  * branches), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
  * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
@@ -73,11 +73,16 @@ struct jit_gen {
     LLVMValueRef samples;       /* alloca: the same of TEX */
     bool by_lane;               /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting;      /* alloca i32 by block */
-    LLVMBasicBlockRef *entry;   /* by block, NULL: not in this region */
-    LLVMBasicBlockRef done;     /* returns JIT_DONE */
-    LLVMValueRef cached[16];    /* prelude values by enum jit_cached */
-    LLVMValueRef *symbol;       /* prelude: address of placed symbol, by symbol */
-    LLVMValueRef tid[3];        /* prelude: scalar of lane 0 or vector */
+    struct jit_parking {
+        LLVMValueRef lanes;      /* alloca i32: those that will look again */
+        LLVMValueRef at_barrier; /* alloca i32 */
+        uint32_t offset;         /* of both in the save area */
+    } * parking;                 /* by block where lanes may be parked: park.c */
+    LLVMBasicBlockRef *entry;    /* by block, NULL: not in this region */
+    LLVMBasicBlockRef done;      /* returns JIT_DONE */
+    LLVMValueRef cached[16];     /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;        /* prelude: address of placed symbol, by symbol */
+    LLVMValueRef tid[3];         /* prelude: scalar of lane 0 or vector */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
@@ -118,8 +123,20 @@ enum jit_cached {
 unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 
 /* Head of a warp's save area: see block.c. */
-#define JIT_SAVE_ALIVE 4u /* i32: lanes that have not returned */
-#define JIT_SAVE_HEAD  64u
+#define JIT_SAVE_ALIVE      4u  /* i32: lanes that have not returned */
+#define JIT_SAVE_AT_BARRIER 8u  /* i32: lanes that are parked at a barrier */
+#define JIT_SAVE_RELEASE    12u /* i32: not 0: they go on */
+#define JIT_SAVE_HEAD       64u
+
+/* --- park.c: warps that are left in the middle, because their threads wait for others --- */
+/* Refuses what is not right with parked lanes. */
+void jit_check_parking(struct jit_gen *g);
+/* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
+uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at);
+/* The set for lanes that go from the current block to `block`, where they are parked. */
+LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
+/* Emits what a warp's turn begins with, to be entered at `begin`, and what it ends with, at g->done. */
+void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
 /* --- block.c --- */
 /* Emits the function that runs a thread block; the regions' functions are there. */
@@ -141,6 +158,8 @@ void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
 /* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
 void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 void jit_emit_instr(struct jit_gen *g);
+/* Stores a register to its place in the save area. */
+void jit_save_register(struct jit_gen *g, uint32_t reg);
 
 /* --- value.c --- */
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);

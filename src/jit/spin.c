@@ -58,16 +58,27 @@ static uint32_t source_line(const struct ir_instr *i, const uint32_t *line)
     return 0;
 }
 
-uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a)
+/* Marks the headers of the loops around the block. (What is not around it, but beside, does no harm.) */
+static void mark_loops(const struct ir_analysis *a, uint32_t block, bool *polls)
+{
+    uint32_t header = a->blocks[block].loop;
+    while (header != IR_NONE) {
+        polls[header] = true;
+        uint32_t above = a->blocks[header].idom;
+        header = above == IR_NONE ? IR_NONE : a->blocks[above].loop;
+    }
+}
+
+uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a, bool *polls)
 {
     uint32_t *line = calloc(fn->reg_count + 1u, sizeof(*line)); /* by register: line of the poll that it comes from */
     uint32_t found = 0;
     bool news = true;
     if (!line)
         return UINT32_MAX;
-    while (news && !found) {
+    while (news) {
         news = false;
-        for (uint32_t k = 0; k < a->order_count && !found; k++) {
+        for (uint32_t k = 0; k < a->order_count; k++) {
             const struct ir_block *b = &fn->blocks[a->order[k]];
             if (a->blocks[a->order[k]].loop == IR_NONE)
                 continue;
@@ -77,8 +88,10 @@ uint32_t jit_find_spin(const struct ir_fn *fn, const struct ir_analysis *a)
                 if (from)
                     news |= mark_results(i, line, from);
                 bool branches = (ir_ops[i->op].properties & IR_P_TERMINATOR) && i->guard != IR_NONE;
-                if (branches && line[i->guard])
-                    found = line[i->guard];
+                if (!branches || !line[i->guard])
+                    continue;
+                mark_loops(a, a->order[k], polls);
+                found = found ? found : line[i->guard];
             }
         }
     }

@@ -2,7 +2,8 @@
  * The analyses against random control flow. A random kernel is run twice: each lane alone, as CUDA defines it; and as a warp
  * by the execution scheme of analysis.h, with registers kept as the analyses promise they may be: a uniform one is one
  * number, an affine one a base, and writing a varying one without blend destroys the other lanes' values. Both must store
- * the same. On the way every promise about masks, divergence and waiting lanes is checked.
+ * the same. On the way every promise about masks, divergence and waiting lanes is checked. Then once more with some loops
+ * taken for ones that wait for other threads, and barriers anywhere, so that lanes are parked.
  */
 #include <criterion/criterion.h>
 
@@ -40,7 +41,7 @@ static size_t put_statement(char *at, size_t room)
     case 4:
         return (size_t)snprintf(at, room, "mul.lo.s32 %%r%u, %%r%u, %u;\n", d, a, draw(4));
     case 5:
-        return (size_t)snprintf(at, room, "and.b32 %%r%u, %%r%u, %u;\n", d, a, draw(64));
+        return (size_t)snprintf(at, room, "and.b32 %%r%u, %%r%u, %u;\n", d, a, draw(3) ? draw(64) : 31);
     case 6:
         return (size_t)snprintf(at, room, "selp.b32 %%r%u, %%r%u, %%r%u, %%p%u;\n", d, a, b, p);
     case 7:
@@ -56,7 +57,7 @@ static size_t put_statement(char *at, size_t room)
     }
 }
 
-static char *random_kernel(void)
+static char *random_kernel(bool barriers)
 {
     static char text[1 << 16];
     uint32_t blocks = 3 + draw(8);
@@ -69,6 +70,8 @@ static char *random_kernel(void)
         at += (size_t)snprintf(text + at, room - at, "L%u:\n", b);
         for (uint32_t n = draw(5); n > 0; n--)
             at += put_statement(text + at, room - at);
+        if (barriers && draw(5) == 0)
+            at += (size_t)snprintf(text + at, room - at, "bar.sync 0;\n");
         switch (draw(7)) {
         case 0:
             at += (size_t)snprintf(text + at, room - at, "bra L%u;\n", draw(blocks));
@@ -173,7 +176,7 @@ static bool run_lane(struct machine *m, uint32_t lane)
                 next = IR_NONE;
             else if (i->op == IR_OP_ST)
                 store(m, i, lane);
-            else
+            else if (i->op != IR_OP_BAR)
                 m->vector[i->dst[0]][lane] = compute(m, i, lane);
         }
         if (next == IR_NONE)
@@ -218,7 +221,20 @@ struct warp {
     struct machine *m;
     uint32_t alive;
     uint32_t waiting[64];
+    uint32_t parked[64], at_barrier[64];
+    unsigned turns;
 };
+
+static void add_waiting(struct warp *w, uint32_t from, uint32_t to, uint32_t lanes)
+{
+    const struct ir_analysis *a = w->m->a;
+    if (!ir_parks(a, from, to)) {
+        w->waiting[to] |= lanes;
+        return;
+    }
+    cr_assert(a->blocks[to].parks);
+    *(a->blocks[from].barrier ? &w->at_barrier[to] : &w->parked[to]) |= lanes;
+}
 
 /* Where the lanes of `mask` go after block b. */
 static void leave(struct warp *w, uint32_t b, uint32_t mask)
@@ -244,9 +260,9 @@ static void leave(struct warp *w, uint32_t b, uint32_t mask)
     }
     w->alive &= ~leaves;
     if (last->op == IR_OP_BRA && (taken & ~leaves))
-        w->waiting[succ[0]] |= taken & ~leaves;
+        add_waiting(w, b, succ[0], taken & ~leaves);
     if (others & ~leaves)
-        w->waiting[succ[fn->blocks[b].succ_count - 1]] |= others & ~leaves;
+        add_waiting(w, b, succ[fn->blocks[b].succ_count - 1], others & ~leaves);
 }
 
 /* The first block with waiting lanes; it must be among those that the analysis lets code look at. */
@@ -270,6 +286,26 @@ static uint32_t choose(const struct warp *w, uint32_t b)
     return IR_NONE;
 }
 
+/* No lane can run: the parked ones have their turn. The block that begins it, IR_NONE: all are done. */
+static uint32_t next_turn(struct warp *w)
+{
+    const struct ir_analysis *a = w->m->a;
+    uint32_t there = 0;
+    for (uint32_t b = 0; b < a->block_count; b++)
+        there |= w->at_barrier[b];
+    bool release = there == w->alive;
+    w->turns++;
+    for (uint32_t b = 0; b < a->block_count; b++) {
+        w->waiting[b] = w->parked[b] | (release ? w->at_barrier[b] : 0);
+        w->parked[b] = 0;
+        w->at_barrier[b] = release ? 0 : w->at_barrier[b];
+    }
+    for (uint32_t n = 0; n < a->order_count; n++)
+        if (w->waiting[a->order[n]])
+            return a->order[n];
+    return IR_NONE;
+}
+
 static void check_waiting(const struct warp *w, uint32_t b)
 {
     struct ir_list f = w->m->a->blocks[b].frontier;
@@ -277,11 +313,12 @@ static void check_waiting(const struct warp *w, uint32_t b)
         bool known = false;
         for (uint32_t k = 0; k < f.count; k++)
             known |= w->m->a->pool[f.first + k] == other;
-        cr_assert(!w->waiting[other] || known, "lanes wait in block %u while %u runs", other, b);
+        cr_assert(!(w->waiting[other] | w->parked[other] | w->at_barrier[other]) || known,
+                  "lanes wait in block %u while %u runs", other, b);
     }
 }
 
-static void run_warp(struct machine *m)
+static unsigned run_warp(struct machine *m)
 {
     struct warp w = { .m = m, .alive = ~0u };
     uint32_t b = 0;
@@ -294,7 +331,7 @@ static void run_warp(struct machine *m)
         cr_assert(m->a->blocks[b].masked || mask == w.alive, "block %u runs without a mask", b);
         for (uint32_t n = 0; n < block->count; n++) {
             const struct ir_instr *i = &m->fn->instrs[block->first + n];
-            if (i->op == IR_OP_BRA || i->op == IR_OP_RET)
+            if (i->op == IR_OP_BRA || i->op == IR_OP_RET || i->op == IR_OP_BAR)
                 continue;
             if (i->op != IR_OP_ST) {
                 write_back(m, i, mask, m->a->instrs[block->first + n].blend);
@@ -306,11 +343,36 @@ static void run_warp(struct machine *m)
         }
         leave(&w, b, mask);
         b = choose(&w, b);
+        if (b == IR_NONE && m->a->parking)
+            b = next_turn(&w);
     }
     cr_assert(w.alive == 0);
+    return w.turns;
 }
 
-static bool try_kernel(const char *text, unsigned counts[4])
+/* The kernel as a warp; returns how many turns it took. */
+static unsigned try_warp(const struct ir_module *module, const struct machine *alone, const bool *polls,
+                         unsigned counts[4], const char *text)
+{
+    const struct ir_analyse_options opt = { .rows = true, .polls = polls };
+    struct ir_analysis *a;
+    cr_assert(ir_analyse(module, 0, &opt, &a) == 0);
+    if (a->divergent_barrier || (!polls && a->has_barrier)) {
+        ir_analysis_destroy(a);
+        return 0;
+    }
+    struct machine warp = { .fn = alone->fn, .a = a };
+    unsigned turns = run_warp(&warp);
+    cr_assert(memcmp(warp.trace, alone->trace, sizeof(warp.trace)) == 0, "results differ:\n%s", text);
+    for (uint32_t r = 0; r < a->reg_count; r++)
+        counts[a->regs[r].shape]++;
+    for (uint32_t b = 0; b < a->block_count; b++)
+        counts[3] += a->blocks[b].masked;
+    ir_analysis_destroy(a);
+    return turns;
+}
+
+static bool try_kernel(const char *text, unsigned counts[4], unsigned *turns)
 {
     struct ptx_error err;
     struct ir_module *module = ptx_try(text, &err);
@@ -321,17 +383,11 @@ static bool try_kernel(const char *text, unsigned counts[4])
     for (uint32_t l = 0; l < LANES && ends; l++)
         ends = run_lane(&alone, l);
     if (ends) {
-        static const struct ir_analyse_options opt = { .rows = true };
-        struct ir_analysis *a;
-        cr_assert(ir_analyse(module, 0, &opt, &a) == 0);
-        struct machine warp = { .fn = alone.fn, .a = a };
-        run_warp(&warp);
-        cr_assert(memcmp(warp.trace, alone.trace, sizeof(warp.trace)) == 0, "results differ:\n%s", text);
-        for (uint32_t r = 0; r < a->reg_count; r++)
-            counts[a->regs[r].shape]++;
-        for (uint32_t b = 0; b < a->block_count; b++)
-            counts[3] += a->blocks[b].masked;
-        ir_analysis_destroy(a);
+        bool polls[64];
+        for (uint32_t b = 0; b < GM_ARRAY_LEN(polls); b++)
+            polls[b] = draw(3) == 0;
+        try_warp(module, &alone, NULL, counts, text);
+        *turns += try_warp(module, &alone, polls, counts, text);
     }
     ir_module_destroy(module);
     return ends;
@@ -339,13 +395,14 @@ static bool try_kernel(const char *text, unsigned counts[4])
 
 Test(ir_scheme, random_kernels, .timeout = 60)
 {
-    unsigned ran = 0, counts[4] = { 0 };
+    unsigned ran = 0, turns = 0, counts[4] = { 0 };
     for (uint64_t seed = 1; seed <= KERNELS; seed++) {
         random_state = seed * 0x9E3779B97F4A7C15ull;
-        ran += try_kernel(random_kernel(), counts);
+        ran += try_kernel(random_kernel(seed % 4 == 0), counts, &turns);
     }
     /* The generator must not degenerate into kernels that test nothing. */
     cr_expect(ran > KERNELS / 4, "%u ran", ran);
+    cr_expect(turns > ran, "%u turns", turns);
     for (unsigned k = 0; k < 4; k++)
         cr_expect(counts[k] > ran / 2, "kind %u: %u in %u kernels", k, counts[k], ran);
 }

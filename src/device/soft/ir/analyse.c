@@ -97,6 +97,7 @@ int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_o
     free(an.frontier);
     free(an.pinned);
     free(an.warp_branch);
+    free(an.parks);
     free(an.ranges);
     free(an.same);
     if (rc)

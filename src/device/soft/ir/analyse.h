@@ -39,6 +39,7 @@ struct ir_analyser {
     uint32_t order_words;
     uint64_t *frontier; /* row per priority */
     uint64_t *pinned;   /* by block: registers live in somewhere in its frontier (live_words words) */
+    uint64_t *parks;    /* row: where lanes may be parked */
     bool *warp_branch;  /* by block: runs only for some warps of the thread block */
     bool *pure_return;  /* by block: only_returns */
     /* ranges.c */

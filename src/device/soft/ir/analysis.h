@@ -15,6 +15,10 @@
  * then the first block in priority order among {B's successors and F(B)} that has a non-empty waiting set runs, with
  * all of its waiting lanes. F(B), the frontier, are the blocks where lanes may be waiting while B runs. If F(B) is
  * empty, B runs with all lanes that are alive and its control flow is plain scalar control flow.
+ *
+ * Threads that wait for each other need turns. For kernels in which they may, lanes that would look again, or that come
+ * to a barrier, are parked (options.polls): they stay out of the waiting sets until no other lane of the warp can run. The
+ * warp is left then, whatever its lanes wait at, and has its next turn after the block's other warps.
  */
 #ifndef GMUX_SOFT_IR_ANALYSIS_H
 #define GMUX_SOFT_IR_ANALYSIS_H
@@ -31,6 +35,9 @@ struct ir_analyse_options {
     /* Promise of the caller: nctaid.d * ntid.d < 2^31 in each dimension d, so that ctaid.d * ntid.d + tid.d does not
      * wrap. (Only launches of over 2 G threads in a row break it.) */
     bool small_grid;
+    /* By block, or NULL: headers of loops that wait for other threads. Lanes that come back to one are parked there, and
+     * so are those at barriers, which may then be in divergent code. */
+    const bool *polls;
 };
 
 enum ir_shape {
@@ -99,6 +106,8 @@ struct ir_block_info {
     bool only_returns; /* nothing but ret/exit (perhaps after branches without effect) */
     bool barrier;      /* ends with a barrier at which warps wait */
     bool masked;       /* frontier not empty: runs with a mask, not with all alive lanes */
+    bool polls;        /* options.polls */
+    bool parks;        /* lanes may be parked at its beginning */
 };
 
 /* The blocks reachable from `start` without crossing a barrier. Region 0 starts at the function's entry; the others at a
@@ -131,6 +140,8 @@ struct ir_analysis {
     bool divergent_barrier;
     uint32_t divergent_barrier_line;
     bool has_barrier;
+    bool
+        parking; /* options.polls were given: there is one region, the whole function; live_in is what parked lanes need */
     bool irreducible;
     /* The analysis relied on options.small_grid: code made from it must not run for larger grids. */
     bool used_small_grid;
@@ -145,6 +156,14 @@ struct ir_analysis {
 GM_MUST_CHECK int ir_analyse(const struct ir_module *m, uint32_t fn, const struct ir_analyse_options *opt,
                              struct ir_analysis **out);
 void ir_analysis_destroy(struct ir_analysis *a);
+
+/* Lanes that go from one block to the other are parked. */
+static inline bool ir_parks(const struct ir_analysis *a, uint32_t from, uint32_t to)
+{
+    if (!a->parking)
+        return false;
+    return a->blocks[from].barrier || (a->blocks[to].polls && a->blocks[from].priority >= a->blocks[to].priority);
+}
 
 static inline bool ir_live_in(const struct ir_analysis *a, uint32_t block, uint32_t reg)
 {

@@ -74,12 +74,35 @@ static bool spread(struct ir_analyser *an, const uint64_t *candidates, uint32_t 
 {
     uint64_t *to = an->frontier + (size_t)next_priority * an->order_words;
     bool changed = false;
+    /* Parked lanes are waited for by nobody; they may be before `next`. */
+    for (uint32_t w = 0; w < an->order_words && an->a->parking; w++) {
+        uint64_t bits = candidates[w] & an->parks[w];
+        if (w == next_priority / 64)
+            bits &= ~(1ull << next_priority % 64);
+        changed |= (bits & ~to[w]) != 0;
+        to[w] |= bits;
+    }
     for (uint32_t w = next_priority / 64; w < an->order_words; w++) {
         uint64_t bits = candidates[w];
         if (w == next_priority / 64)
             bits &= next_priority % 64 == 63 ? 0 : ~0ull << (next_priority % 64 + 1);
         changed |= (bits & ~to[w]) != 0;
         to[w] |= bits;
+    }
+    return changed;
+}
+
+/* Lanes are parked where others are parked already: some may be there while these run. */
+static bool spread_to_self(struct ir_analyser *an, const uint64_t *here)
+{
+    bool changed = false;
+    for (uint32_t w = 0; w < an->order_words && an->a->parking; w++) {
+        for (uint64_t bits = here[w] & an->parks[w]; bits; bits &= bits - 1) {
+            uint32_t n = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint64_t *own = an->frontier + (size_t)n * an->order_words + w, bit = bits & -bits;
+            changed |= !(*own & bit);
+            *own |= bit;
+        }
     }
     return changed;
 }
@@ -106,7 +129,7 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
     const struct ir_block *b = &fn->blocks[block];
     const struct ir_block_info *info = &an->a->blocks[block];
     const uint64_t *here = row(an, block);
-    bool changed = false, any = false;
+    bool changed = spread_to_self(an, here), any = false, parked = false;
     uint32_t last = 0;
     memcpy(candidates, here, an->order_words * sizeof(*candidates));
     for (uint32_t s = 0; s < b->succ_count; s++) {
@@ -116,16 +139,18 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
         candidates[p / 64] |= 1ull << (p % 64);
         last = GM_MAX(last, p);
         any = true;
+        parked |= ir_parks(an->a, block, fn->succ[b->succ_first + s]);
         if (!info->divergent) {
-            changed |= spread_all(an, candidates, p);
+            changed |= spread_all(an, candidates, parked ? an->a->order_count - 1 : p);
+            parked = false;
             memcpy(candidates, here, an->order_words * sizeof(*candidates));
         }
     }
     /* If all lanes may leave (return, early exit), whoever waits comes next. */
-    bool leaves = !any || info->early_exit;
+    bool leaves = !any || info->early_exit || parked;
     if (info->divergent)
         changed |= spread_all(an, candidates, leaves ? an->a->order_count - 1 : last);
-    if (leaves)
+    if (!any || info->early_exit)
         changed |= spread_all(an, here, an->a->order_count - 1);
     return changed;
 }
@@ -293,6 +318,25 @@ static int publish(struct ir_analyser *an)
     return 0;
 }
 
+/* Where lanes may be parked. */
+static void find_parking(struct ir_analyser *an)
+{
+    struct ir_analysis *a = an->a;
+    a->parking = an->opt.polls != NULL;
+    for (uint32_t n = 0; n < a->order_count && a->parking; n++)
+        a->blocks[a->order[n]].polls = an->opt.polls[a->order[n]];
+    for (uint32_t n = 0; n < a->order_count && a->parking; n++) {
+        const struct ir_block *b = &an->fn->blocks[a->order[n]];
+        for (uint32_t s = 0; s < b->succ_count; s++) {
+            struct ir_block_info *to = &a->blocks[an->fn->succ[b->succ_first + s]];
+            if (!ir_parks(a, a->order[n], an->fn->succ[b->succ_first + s]))
+                continue;
+            to->parks = true;
+            an->parks[to->priority / 64] |= 1ull << to->priority % 64;
+        }
+    }
+}
+
 int ir_find_frontiers(struct ir_analyser *an)
 {
     struct ir_analysis *a = an->a;
@@ -301,13 +345,15 @@ int ir_find_frontiers(struct ir_analyser *an)
     an->frontier = calloc((size_t)a->order_count * an->order_words + 1, sizeof(uint64_t));
     an->pinned = calloc((size_t)blocks * a->live_words + 1, sizeof(uint64_t));
     an->warp_branch = calloc(blocks, sizeof(bool));
+    an->parks = calloc(an->order_words + 1u, sizeof(uint64_t));
     bool *known = calloc(blocks, sizeof(bool));
     uint32_t *stack = malloc((size_t)blocks * sizeof(*stack));
     uint64_t *candidates = calloc(an->order_words + 1u, sizeof(uint64_t));
     int rc = -ENOMEM;
-    if (an->frontier && an->pinned && an->warp_branch && known && stack && candidates) {
+    if (an->frontier && an->pinned && an->warp_branch && an->parks && known && stack && candidates) {
         find_returns(an);
         find_early_exits(an);
+        find_parking(an);
         rc = iterate(an, candidates, known, stack);
     }
     free(known);

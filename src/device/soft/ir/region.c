@@ -12,9 +12,19 @@ static void flag_barrier(struct ir_analysis *a, const struct ir_instr *i)
     a->divergent_barrier = true;
 }
 
+/* Where lanes are parked a barrier may be anywhere, but there must be one only: a plain one of all threads. */
+static bool is_common_barrier(const struct ir_instr *i, const struct ir_instr **first)
+{
+    if (!*first)
+        *first = i;
+    return i->mode == IR_BAR_SYNC && i->guard == IR_NONE && i->src_count == 1 && i->src[0].kind == IR_SRC_IMM &&
+           i->src[0].bits == (*first)->src[0].bits;
+}
+
 static void check_barriers(struct ir_analyser *an)
 {
     struct ir_analysis *a = an->a;
+    const struct ir_instr *first = NULL;
     for (uint32_t n = 0; n < a->order_count; n++) {
         const struct ir_block *b = &an->fn->blocks[a->order[n]];
         for (uint32_t k = 0; k < b->count; k++) {
@@ -22,6 +32,11 @@ static void check_barriers(struct ir_analyser *an)
             if (i->op != IR_OP_BAR)
                 continue;
             a->has_barrier = true;
+            if (a->parking) {
+                if (!is_common_barrier(i, &first))
+                    flag_barrier(a, i);
+                continue;
+            }
             bool is_red = i->mode != IR_BAR_SYNC && i->mode != IR_BAR_ARRIVE;
             bool counted = i->src_count > 1u + is_red;
             if (i->mode == IR_BAR_ARRIVE || counted || i->guard != IR_NONE || a->blocks[a->order[n]].masked)
@@ -48,6 +63,15 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Parked lanes need the register. */
+static bool lives_parked(const struct ir_analysis *a, uint32_t reg)
+{
+    for (uint32_t n = 0; n < a->order_count; n++)
+        if (a->blocks[a->order[n]].parks && ir_live_in(a, a->order[n], reg))
+            return true;
+    return false;
+}
+
 static int fill_region(struct ir_analyser *an, struct ir_region *r, uint8_t *seen, uint32_t *stack)
 {
     const struct ir_fn *fn = an->fn;
@@ -63,7 +87,7 @@ static int fill_region(struct ir_analyser *an, struct ir_region *r, uint8_t *see
         if (!ir_pool_push(an, a->blocks[b].priority))
             return -ENOMEM;
         r->jammable &= agrees(an, b);
-        if (a->blocks[b].barrier)
+        if (a->blocks[b].barrier && !a->parking)
             continue;
         for (uint32_t s = 0; s < fn->blocks[b].succ_count; s++) {
             uint32_t t = fn->succ[fn->blocks[b].succ_first + s];
@@ -78,8 +102,9 @@ static int fill_region(struct ir_analyser *an, struct ir_region *r, uint8_t *see
     for (uint32_t k = 0; k < r->blocks.count; k++)
         a->pool[r->blocks.first + k] = a->order[a->pool[r->blocks.first + k]];
     r->live_in.first = an->pool_count;
-    for (uint32_t reg = 0; reg < a->reg_count && r->start != 0; reg++)
-        if (ir_live_in(a, r->start, reg) && !ir_pool_push(an, reg))
+    for (uint32_t reg = 0; reg < a->reg_count; reg++)
+        if ((a->parking ? lives_parked(a, reg) : r->start != 0 && ir_live_in(a, r->start, reg)) &&
+            !ir_pool_push(an, reg))
             return -ENOMEM;
     r->live_in.count = an->pool_count - r->live_in.first;
     return ir_spend(an, fn->block_count + a->reg_count) ? 0 : -E2BIG;
@@ -93,7 +118,7 @@ static int number_regions(struct ir_analyser *an, uint32_t *region_at)
     for (uint32_t b = 0; b < fn->block_count; b++)
         region_at[b] = a->resume[b] = IR_NONE;
     region_at[0] = 0; /* 0 only marks: numbers come below */
-    for (uint32_t n = 0; n < a->order_count; n++)
+    for (uint32_t n = 0; n < a->order_count && !a->parking; n++)
         if (a->blocks[a->order[n]].barrier)
             region_at[fn->succ[fn->blocks[a->order[n]].succ_first]] = 0;
     uint32_t count = 0;
@@ -108,7 +133,7 @@ static int number_regions(struct ir_analyser *an, uint32_t *region_at)
         uint32_t b = a->order[n];
         if (region_at[b] != IR_NONE)
             a->regions[region_at[b]].start = b;
-        if (a->blocks[b].barrier)
+        if (a->blocks[b].barrier && !a->parking)
             a->resume[b] = region_at[fn->succ[fn->blocks[b].succ_first]];
     }
     return 0;

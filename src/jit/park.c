@@ -1,0 +1,128 @@
+/*
+ * Kernels in which threads may wait for each other without a barrier, or with one in divergent code. A warp's function
+ * is the whole kernel. Lanes that would wait are parked (analysis.h); when no other lane can run, the function saves
+ * what they need and returns, so that the block's other warps have their turn. In the next one every parked lane
+ * goes on: it looks once more, or passes a barrier that all threads of the block have come to.
+ */
+#include "jit/gen.h"
+
+static bool polls_in_frontier(const struct jit_gen *g, uint32_t block)
+{
+    const struct ir_list *f = &g->a->blocks[block].frontier;
+    for (uint32_t k = 0; k < f->count; k++)
+        if (g->a->blocks[g->a->pool[f->first + k]].polls)
+            return true;
+    return false;
+}
+
+/* Lanes that are parked would be missing where lanes look at each other. */
+void jit_check_parking(struct jit_gen *g)
+{
+    for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {
+        const struct ir_block *b = &g->fn->blocks[g->a->order[n]];
+        if (!polls_in_frontier(g, g->a->order[n]))
+            continue;
+        for (uint32_t k = 0; k < b->count; k++) {
+            const struct ir_instr *i = &g->fn->instrs[b->first + k];
+            if ((ir_ops[i->op].properties & IR_P_CROSS_LANE) && i->op != IR_OP_ACTIVEMASK)
+                jit_unsupported(g, "line %u: lanes of a warp meet while some wait for other threads", i->line);
+        }
+    }
+}
+
+uint32_t jit_lay_out_parked(struct jit_gen *g, uint32_t at)
+{
+    for (uint32_t n = 0; n < g->a->order_count && g->a->parking; n++) {
+        if (!g->a->blocks[g->a->order[n]].parks)
+            continue;
+        g->parking[g->a->order[n]].offset = at;
+        at += 8;
+    }
+    return at;
+}
+
+LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block)
+{
+    const struct jit_parking *p = &g->parking[block];
+    return g->a->blocks[g->at_block].barrier ? p->at_barrier : p->lanes;
+}
+
+static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
+{
+    return LLVMBuildLoad2(g->b, g->i32, from, "");
+}
+
+/* A field of the warp's save area. */
+static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
+{
+    return jit_at_offset(g, g->b, g->save, offset);
+}
+
+/* The lanes parked at the block wait to run. */
+static void unpark(struct jit_gen *g, uint32_t block, LLVMValueRef begun, LLVMValueRef release)
+{
+    struct jit_parking *p = &g->parking[block];
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0);
+    p->lanes = jit_alloca(g, g->i32, "");
+    p->at_barrier = jit_alloca(g, g->i32, "");
+    LLVMValueRef lanes = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset)), zero, "");
+    LLVMValueRef stay = LLVMBuildSelect(g->b, begun, load(g, saved(g, p->offset + 4)), zero, "");
+    LLVMValueRef both = LLVMBuildOr(g->b, lanes, stay, "");
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, both, lanes, ""), g->waiting[block]);
+    LLVMBuildStore(g->b, LLVMBuildSelect(g->b, release, zero, stay, ""), p->at_barrier);
+    LLVMBuildStore(g->b, zero, p->lanes);
+}
+
+static void emit_begin(struct jit_gen *g)
+{
+    const struct ir_analysis *a = g->a;
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), one = LLVMConstInt(g->i32, 1, 0);
+    LLVMValueRef begun = LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, 0)), zero, "");
+    LLVMValueRef release = LLVMBuildICmp(g->b, LLVMIntNE, load(g, saved(g, JIT_SAVE_RELEASE)), zero, "");
+    LLVMBuildStore(g->b, one, saved(g, 0));
+    for (uint32_t n = 0; n < a->order_count; n++)
+        if (a->blocks[a->order[n]].parks)
+            unpark(g, a->order[n], begun, release);
+    LLVMBasicBlockRef next = jit_new_block(g, "go.on");
+    LLVMBuildCondBr(g->b, begun, next, g->entry[0]);
+    jit_position(g, next);
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        if (!a->blocks[a->order[n]].parks)
+            continue;
+        next = jit_new_block(g, "");
+        LLVMValueRef some = LLVMBuildICmp(g->b, LLVMIntNE, load(g, g->waiting[a->order[n]]), zero, "");
+        LLVMBuildCondBr(g->b, some, g->entry[a->order[n]], next);
+        jit_position(g, next);
+    }
+    LLVMBuildBr(g->b, g->done);
+}
+
+static void emit_end(struct jit_gen *g)
+{
+    const struct ir_analysis *a = g->a;
+    const struct ir_list *live = &a->regions[g->region].live_in;
+    LLVMValueRef at_barrier = LLVMConstInt(g->i32, 0, 0);
+    for (uint32_t k = 0; k < live->count; k++)
+        if (g->save_offset[a->pool[live->first + k]] != IR_NONE)
+            jit_save_register(g, a->pool[live->first + k]);
+    for (uint32_t n = 0; n < a->order_count; n++) {
+        const struct jit_parking *p = &g->parking[a->order[n]];
+        if (!a->blocks[a->order[n]].parks)
+            continue;
+        LLVMValueRef here = load(g, p->at_barrier);
+        at_barrier = LLVMBuildOr(g->b, at_barrier, here, "");
+        LLVMBuildStore(g->b, load(g, p->lanes), saved(g, p->offset));
+        LLVMBuildStore(g->b, here, saved(g, p->offset + 4));
+    }
+    LLVMBuildStore(g->b, at_barrier, saved(g, JIT_SAVE_AT_BARRIER));
+    LLVMBuildStore(g->b, load(g, g->alive), saved(g, JIT_SAVE_ALIVE));
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
+}
+
+void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin)
+{
+    jit_position(g, begin);
+    emit_begin(g);
+    jit_position(g, g->done);
+    emit_end(g);
+}
