@@ -99,6 +99,13 @@ still_serves() {
     still_serves
 }
 
+@test "a UI that does not read is cut after 10 s" {
+    run -0 "$client" abuse unread-for-long
+    [ "$output" = dropped ]
+    has_line control "Dropping connection .*: it does not read the answers to its commands"
+    still_serves
+}
+
 @test "answers that are not read take little memory" {
     run -0 "$client" abuse unread
     [ "$output" = dropped ]

@@ -186,6 +186,43 @@ teardown() {
     wait "$flood"
 }
 
+@test "users who take all the connections they can do not lock root out" {
+    (
+        ulimit -n 1024
+        start_daemon
+    )
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    mkfifo "$DIR/end"
+    exec {end}<>"$DIR/end"
+    "${a[@]}" "$client" abuse occupy < "$DIR/end" > "$DIR/first.out" 2>&1 3>&- &
+    CLIENTS+=($!)
+    "${b[@]}" "$client" abuse occupy < "$DIR/end" > "$DIR/second.out" 2>&1 3>&- &
+    CLIENTS+=($!)
+    until_true 200 has_output "$DIR/first.out"
+    until_true 200 has_output "$DIR/second.out"
+    cat "$DIR/first.out" "$DIR/second.out"
+    has_line control "Dropping connection .*: too many connections"
+    run -0 "$control" get_default_active_thread_percentage
+    [ "$output" = 100.0 ]
+    start_client one
+    [[ $(answered one) == served* ]]
+    start_client two setpriv --reuid 12347 --regid 12347 --clear-groups --
+    [[ $(answered two) == served* ]]
+}
+
+@test "root of a user namespace is not root" {
+    "${a[@]}" unshare --user --map-root-user true 2>/dev/null || skip "no user namespaces"
+    start_daemon
+    run -0 "${a[@]}" unshare --user --map-root-user "$control" quit
+    [ "$output" = "Only user 0 and root may use quit" ]
+    start_client one "${a[@]}" unshare --user --map-root-user --
+    [[ $(answered one) == served* ]]
+    has_line server "limits none uid 12345 gid 12345"
+    has_line control "NEW CLIENT [0-9]+ from user 12345: "
+    gone "$daemon" && false
+    [ "$("$control" ps | wc -l)" = 2 ]
+}
+
 @test "one user's flood does not delay another one's clients" {
     start_daemon
     for i in 1 2; do

@@ -360,8 +360,8 @@ class Soak:
         """Nobody is left: nothing is charged, and all that is there is one of each. {pid: (name, descriptors, bytes)}"""
         self.trim_logs()
 
-        def one_of_each():  # and none of a daemon that was killed: those end now
-            if any(self.parent(pid) != self.daemon.pid for pid in self.of_name("gmux-server")):
+        def one_of_each():  # and none that is ending because its daemon was killed while it had no clients
+            if set(self.of_name("gmux-server")) - self.listed():
                 return False
             names = sorted(self.ours().values())
             return names in (["gmux-control"], ["gmux-control", "gmux-executor", "gmux-server"])
@@ -370,9 +370,11 @@ class Soak:
             wait_until("nothing is charged", lambda: not any(self.charges(server).values()))
         return {pid: (name, self.descriptors(pid), self.private_bytes(pid)) for pid, name in self.ours().items()}
 
-    @staticmethod
-    def parent(pid):
-        return int((read(f"/proc/{pid}/stat").rpartition(b")")[2].split() or [0, 0])[1])
+    def listed(self):
+        """Servers that the daemon has: its own, and those that came back from one that was killed."""
+        done = subprocess.run([f"{self.build}/src/control/gmux-control", "get_server_list"], env=self.env,
+                              capture_output=True, text=True, timeout=BOUND_S, check=False)
+        return {int(pid) for pid in done.stdout.split() if pid.isdigit()}
 
     @staticmethod
     def descriptors(pid):
