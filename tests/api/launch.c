@@ -328,6 +328,84 @@ static void cooperative(void)
     OK(cuCtxSynchronize());
 }
 
+/* Blocks that meet: each says that it is there, and after the barrier sees all others. The barrier is written as the headers
+ * of cooperative groups have it, or called by the name that the device runtime has for it. */
+#define MEET_VERSION ".version 7.0\n.target sm_70\n.address_size 64\n"
+#define MEET_HEAD                                                                                                    \
+    ".visible .entry meet(.param .u64 p)\n{\n"                                                                       \
+    " .reg .b32 %r<32>; .reg .b64 %rd<16>; .reg .pred %p<8>;\n"                                                      \
+    " ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x; mov.u32 %r3, %tid.x;\n"                 \
+    " mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; mov.u32 %r20, 0;\n"                                       \
+    "round: add.u32 %r20, %r20, 1;\n"                                                                                \
+    " setp.eq.u32 %p1, %r3, 0; @%p1 st.global.u32 [%rd2], %r20;\n"
+#define MEET_TAIL                                                                                                    \
+    " mov.u32 %r10, 0; mov.u32 %r11, 0;\n"                                                                           \
+    "sum: mul.wide.u32 %rd6, %r10, 4; add.u64 %rd6, %rd1, %rd6; ld.volatile.global.u32 %r12, [%rd6];\n"              \
+    " setp.ge.u32 %p4, %r12, %r20; selp.u32 %r13, 1, 0, %p4; add.u32 %r11, %r11, %r13;\n"                            \
+    " add.u32 %r10, %r10, 1; setp.lt.u32 %p5, %r10, %r2; @%p5 bra sum;\n"                                            \
+    " setp.lt.u32 %p6, %r20, 3; setp.eq.u32 %p7, %r11, %r2; and.pred %p6, %p6, %p7; @%p6 bra round;\n"               \
+    " mul.wide.u32 %rd7, %r2, 4; add.u64 %rd7, %rd2, %rd7; @%p1 st.global.u32 [%rd7], %r11; ret;\n}\n"
+
+static const char meet_inline[] =
+    MEET_VERSION MEET_HEAD " mov.u32 %r4, %envreg2; mov.u32 %r5, %envreg1; mov.b64 %rd3, {%r4, %r5};\n"
+                           " setp.ne.u64 %p2, %rd3, 0; @%p2 bra there; trap;\n"
+                           "there: barrier.sync 0; @!%p1 bra met;\n"
+                           " sub.u32 %r6, 0x80000001, %r2; setp.eq.u32 %p3, %r1, 0; selp.u32 %r6, %r6, 1, %p3;\n"
+                           " atom.add.release.gpu.u32 %r7, [%rd3+4], %r6;\n"
+                           "wait: ld.acquire.gpu.u32 %r8, [%rd3+4]; xor.b32 %r8, %r8, %r7;\n"
+                           " setp.ge.s32 %p3, %r8, 0; @%p3 bra wait;\n"
+                           "met: barrier.sync 0;\n" MEET_TAIL;
+static const char meet_by_name[] =
+    MEET_VERSION ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"
+                 ".extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags);\n" MEET_HEAD
+                 " { .param .b32 s; .param .b64 h; st.param.b32 [s], 1;\n"
+                 "   call (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd3, [h]; }\n"
+                 " { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %rd3; st.param.b32 [f], 0;\n"
+                 "   call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r9, [r]; }\n" MEET_TAIL;
+
+static void meet(const char *text)
+{
+    static uint32_t seen[1024];
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr p;
+    int each = 0, multiprocessors = 0;
+    OK(cuModuleLoadData(&m, text));
+    OK(cuModuleGetFunction(&f, m, "meet"));
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, f, 64, 0));
+    OK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    OK(cuMemAlloc(&p, sizeof(seen)));
+    void *params[] = { &p };
+    unsigned most = (unsigned)(each * multiprocessors);
+    const unsigned sizes[] = { 1, 2, most < COUNT(seen) / 2 ? most : COUNT(seen) / 2 };
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        OK(cuMemsetD8(p, 0, sizeof(seen)));
+        OK(cuLaunchCooperativeKernel(f, sizes[i], 1, 1, 64, 1, 1, 0, NULL, params));
+        OK(cuMemcpyDtoH(seen, p, sizeof(seen)));
+        for (unsigned b = 0; b < sizes[i]; b++) {
+            EQ(seen[b], 3);
+            EQ(seen[sizes[i] + b], sizes[i]);
+        }
+    }
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+}
+
+static void grid_barrier(void)
+{
+    if (!tap_computes())
+        tap_skip("a device that computes nothing");
+    meet(meet_inline);
+}
+
+/* NVIDIA's driver wants its library linked for that. */
+static void grid_barrier_by_name(void)
+{
+    if (!tap_computes() || tap_gpu() || tap_genuine())
+        tap_skip("a device that has the device runtime in a library");
+    meet(meet_by_name);
+}
+
 /* A kernel that may begin before the one ahead of it has ended, and needs nothing of that: nobody sees a difference. */
 static void programmatic_dependence(void)
 {
@@ -446,6 +524,8 @@ int main(void)
         TEST(compiled_clusters_in_an_odd_grid),
         TEST(compiled_clusters_of_another_size),
         TEST(cooperative),
+        TEST(grid_barrier),
+        TEST(grid_barrier_by_name),
         TEST(programmatic_dependence),
     };
     return tap_main(tests, COUNT(tests));

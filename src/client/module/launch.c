@@ -226,6 +226,12 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
     }
 }
 
+static bool can_cooperate(const CUlaunchAttribute *a)
+{
+    return a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE &&
+           rt_session->devices[rt_current_device()].attributes[CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH];
+}
+
 bool rt_launch_attribute_matters(const CUlaunchAttribute *a)
 {
     return attribute_use(a) == ATTRIBUTE_MATTERS;
@@ -242,7 +248,7 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
         enum attribute_use use = attribute_use(a);
         if (use == ATTRIBUTE_REFUSED)
             return (int)rt_not_supported("a launch with an event, or of a node that kernels update", &said);
-        if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart)
+        if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart && !can_cooperate(a))
             return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
         if (use != ATTRIBUTE_MATTERS)
             continue;

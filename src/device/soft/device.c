@@ -59,6 +59,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     for (uint32_t i = 0; i < d->count; i++) {
         dev_info_describe(&d->info[i], "gmux soft device", config.workers, i, d->count);
         d->info[i].completes_always = true;
+        d->info[i].launch_attributes = true;
+        d->info[i].attributes[DEV_ATTR_COOPERATIVE_LAUNCH] = 1;
     }
     d->code_max = GM_MIN(d->info[0].memory_total * d->count / CODE_PART, CODE_MOST);
     pthread_mutex_init(&d->code_lock, NULL);

@@ -23,6 +23,8 @@ struct soft_kernel {
     struct dev_module *module;
     const char *name; /* in the module's names */
     uint32_t param_bytes;
+    bool uses_workspace; /* a hidden parameter follows, its address, at workspace_at */
+    uint32_t workspace_at;
     uint32_t max_threads;
     uint32_t shared_static;        /* bytes */
     uint32_t shared_dynamic;       /* offset of the dynamic part */

@@ -92,7 +92,9 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
 {
     struct dev_param params[IR_MAX_PARAMS];
 
-    k->param_bytes = fn->param_bytes;
+    k->param_bytes = fn->lacks ? fn->param_bytes : fn->param_declared;
+    k->uses_workspace = fn->uses_workspace;
+    k->workspace_at = fn->workspace_at;
     k->max_threads = fn->reqntid[0] ? volume(fn->reqntid) : fn->maxntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;
     k->shared_static = fn->shared_static;
     k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;
@@ -107,7 +109,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
     }
     const struct wire_function_info f = {
         .name = k->name,
-        .param_bytes = fn->param_bytes,
+        .param_bytes = k->param_bytes,
         .max_threads = k->max_threads,
         .registers = FUNCTION_REGISTERS,
         .shared_bytes = fn->shared_static,
@@ -186,6 +188,13 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
         };
         dev_modinfo_global(info, &g);
     }
+    for (uint32_t i = 0; i < m->kernel_count; i++)
+        m->has_workspaces |= m->kernels[i].uses_workspace;
+    if (!m->has_workspaces)
+        return GM_CUDA_SUCCESS;
+    if (!gm_align_up(m->globals_size, SOFT_WORKSPACE_BYTES, &m->workspaces) ||
+        __builtin_add_overflow(m->workspaces, (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES, &m->globals_size))
+        return GM_CUDA_OUT_OF_MEMORY;
     return GM_CUDA_SUCCESS;
 }
 
@@ -295,6 +304,7 @@ int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initi
     for (uint32_t i = 0; i < m->ir->symbol_count; i++)
         if (ir_symbol_is_placed(m->ir, i))
             m->globals[i] += globals_address;
+    m->workspaces += globals_address;
     if (initialise && m->globals_size && dev_guard_call(&g, globals_write, m) != 0)
         return GM_CUDA_INVALID_VALUE;
     soft_give_back(m, ir_module_bytes(m->ir));

@@ -47,12 +47,18 @@ struct dev_module {
     uint64_t *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */
     uint64_t globals_size;
     uint64_t globals_align;
-    char *names; /* what the kernels' names point into */
-    char *text;  /* the PTX, for the compiler */
+    bool has_workspaces;
+    uint64_t workspaces;              /* address of those of cooperative launches, behind the variables */
+    _Atomic uint64_t workspaces_used; /* bit by bit */
+    char *names;                      /* what the kernels' names point into */
+    char *text;                       /* the PTX, for the compiler */
     size_t text_size;
     void *info;           /* encoded wire_module_info */
     struct ir_module *ir; /* until the module is placed */
 };
+
+#define SOFT_WORKSPACES      64u /* cooperative launches of one module at once */
+#define SOFT_WORKSPACE_BYTES 64u
 
 /* The one symbol of gmux-dev-soft.so. */
 GM_EXPORT extern const struct dev_ops gmux_device;

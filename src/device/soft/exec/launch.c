@@ -15,10 +15,12 @@
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
 
-#define LOCAL_MOST    (256ull << 20) /* local memory of a block */
-#define SAVE_MOST     (256ull << 20) /* registers of a block */
-#define SCRATCH_ALIGN 128u           /* what codes expect of a warp's save area */
-#define PARAM_SLACK   64u            /* vector loads may read behind the last parameter */
+#define LOCAL_MOST            (256ull << 20) /* local memory of a block */
+#define SAVE_MOST             (256ull << 20) /* registers of a block */
+#define SCRATCH_ALIGN         128u           /* what codes expect of a warp's save area */
+#define ATTRIBUTE_COOPERATIVE 2u /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE; where a CUlaunchAttribute has its value */
+#define ATTRIBUTE_VALUE       8u
+#define PARAM_SLACK           64u /* vector loads may read behind the last parameter */
 
 /* The op comes first: the queue knows the launch as that. */
 struct launch {
@@ -30,6 +32,7 @@ struct launch {
     uint32_t threads;
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began_ns;
+    uint64_t workspace; /* bit in module->workspaces_used, 0: none */
     uint8_t params[] GM_ALIGNED(16);
 };
 
@@ -205,9 +208,39 @@ static bool launch_run(struct soft_task *t, struct soft_worker *w, uint64_t firs
     return false;
 }
 
+/* --- cooperative launches: all blocks are live at once, and meet at a word of the launch's own -------------------- */
+
+static void word_clear(void *arg)
+{
+    memset(arg, 0, SOFT_WORKSPACE_BYTES);
+}
+
+/* If there is none left, or the client has taken its memory away, the kernel finds none: it traps. */
+static void workspace_take(struct launch *l)
+{
+    struct dev_module *m = l->kernel->module;
+    struct dev_guard g = { 0 };
+    uint64_t used = atomic_load_explicit(&m->workspaces_used, memory_order_relaxed);
+    do {
+        if (used == UINT64_MAX)
+            return;
+        l->workspace = ~used & (used + 1);
+    } while (!atomic_compare_exchange_weak(&m->workspaces_used, &used, used | l->workspace));
+    uint64_t address = m->workspaces + (uint64_t)__builtin_ctzll(l->workspace) * SOFT_WORKSPACE_BYTES;
+    if (dev_guard_call(&g, word_clear, (void *)(uintptr_t)address) == 0)
+        memcpy(l->params + l->kernel->workspace_at, &address, sizeof(address));
+}
+
+static void workspace_return(struct launch *l)
+{
+    atomic_fetch_and_explicit(&l->kernel->module->workspaces_used, ~l->workspace, memory_order_relaxed);
+    l->workspace = 0;
+}
+
 static void launch_done(struct soft_task *t)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
+    workspace_return(l);
     print_drain(l);
     atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
     dev_work_finish(l->op.queue->work, &l->op);
@@ -219,6 +252,8 @@ bool soft_launch_start(struct dev_op *op)
 {
     struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
     l->began_ns = gm_now_ns();
+    if (l->task.together && l->kernel->uses_workspace)
+        workspace_take(l);
     return soft_task_submit(op->queue->work->client->dev->sched, &l->task);
 }
 
@@ -249,7 +284,7 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
         return "grid too large";
     if (l->block[0] > DEV_BLOCK_XY || l->block[1] > DEV_BLOCK_XY || l->block[2] > DEV_BLOCK_Z)
         return "block too large";
-    if (l->params_size < k->param_bytes)
+    if (l->params_size - l->attributes * DEV_LAUNCH_ATTRIBUTE < k->param_bytes)
         return "too few parameter bytes";
     if (k->reqntid[0] && memcmp(k->reqntid, l->block, sizeof(k->reqntid)) != 0)
         return "block size is not the one the kernel requires";
@@ -274,6 +309,20 @@ static int launch_wrong(struct dev_queue *q, uint64_t seq, int result, const cha
     return dev_queue_mark(q, seq);
 }
 
+/* The only attribute that says anything here. */
+static bool is_cooperative(const struct dev_launch *l)
+{
+    for (uint32_t i = 0; i < l->attributes; i++) {
+        uint32_t id, value;
+        const uint8_t *a = (const uint8_t *)l->params + (size_t)i * DEV_LAUNCH_ATTRIBUTE;
+        memcpy(&id, a, sizeof(id));
+        memcpy(&value, a + ATTRIBUTE_VALUE, sizeof(value));
+        if (id == ATTRIBUTE_COOPERATIVE && value)
+            return true;
+    }
+    return false;
+}
+
 int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {
     struct dev_module *m = l->module;
@@ -285,10 +334,18 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     threads = threads > DEV_BLOCK_THREADS ? UINT32_MAX : threads * l->block[2];
     int result;
     const char *why = refusal(k, l, threads, &result);
+    uint64_t count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    bool together = is_cooperative(l);
+    if (!why && together &&
+        count > (uint64_t)soft_sched_workers(q->work->client->dev->sched) * DEV_BLOCKS_PER_MULTIPROCESSOR) {
+        why = "more blocks than can be live at once";
+        result = GM_CUDA_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
     if (why)
         return launch_wrong(q, seq, result, k->name, why);
 
-    struct launch *n = calloc(1, sizeof(*n) + l->params_size + PARAM_SLACK);
+    size_t before = (size_t)l->attributes * DEV_LAUNCH_ATTRIBUTE, size = l->params_size - before;
+    struct launch *n = calloc(1, sizeof(*n) + size + sizeof(uint64_t) * 2 + PARAM_SLACK);
     if (!n)
         return GM_CUDA_OUT_OF_MEMORY;
     n->kernel = k;
@@ -299,11 +356,12 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->dynamic_bytes = l->shared_bytes;
     n->shared_bytes =
         l->shared_bytes ? k->shared_dynamic + l->shared_bytes : GM_MAX(k->shared_static, k->shared_dynamic);
-    if (l->params_size)
-        memcpy(n->params, l->params, l->params_size);
+    if (k->param_bytes)
+        memcpy(n->params, (const uint8_t *)l->params + before, k->param_bytes);
     n->task.ops = &launch_task_ops;
     n->task.account = &q->work->client->account;
-    n->task.count = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    n->task.count = count;
+    n->task.together = together;
     n->task.priority = q->priority;
     n->task.block_ns = atomic_load_explicit(&k->block_ns, memory_order_relaxed);
     soft_module_ref(m);

@@ -150,11 +150,11 @@ static uint64_t standing(struct soft_sched *s, struct soft_account *a)
     return a->virtual_ns + (uint64_t)a->running * SOFT_QUANTUM_NS;
 }
 
-/* A task that nobody has begun. */
-static struct soft_task *untouched(const struct soft_account *a)
+/* A task that nobody has begun, or one whose begun blocks may wait for the others. */
+static struct soft_task *untouched(const struct soft_account *a, bool more)
 {
     gm_list_for_each (t, &a->tasks, struct soft_task, link)
-        if (t->running == 0)
+        if (t->running == 0 ? more : t->together)
             return t;
     return NULL;
 }
@@ -165,8 +165,10 @@ static void choose(struct soft_sched *s, struct soft_account *a, struct soft_tur
 {
     turn->worker = NULL;
     turn->task = NULL;
-    if (a->set_aside == 0 || a->running + a->set_aside < s->slots + SOFT_BESIDE)
-        turn->task = a->set_aside ? untouched(a) : gm_list_entry(a->tasks.next, struct soft_task, link);
+    if (a->set_aside == 0)
+        turn->task = gm_list_entry(a->tasks.next, struct soft_task, link);
+    else
+        turn->task = untouched(a, a->running + a->set_aside < s->slots + SOFT_BESIDE);
     if (!turn->task)
         turn->worker = gm_list_entry(a->aside.next, struct soft_worker, place);
 }

@@ -14,6 +14,9 @@
  * of its priority, so that its wait does not grow with the number of clients. (That is a time of
  * the workers, not of the wall: where other programs have the processors, nobody is late for that.)
  *
+ * Blocks of a task that is to run `together` all begin, whatever the number of workers, and take turns of SOFT_TOGETHER_NS
+ * on those that their client has.
+ *
  * It knows nothing of kernels: a task is a number of blocks and a function that runs some of them.
  */
 #ifndef GMUX_SOFT_EXEC_SCHED_H
@@ -27,6 +30,7 @@
 #define SOFT_SLICE_NS    1000000u
 #define SOFT_TURN_NS     10000000u
 #define SOFT_PATIENCE_NS 3000000u
+#define SOFT_TOGETHER_NS 200000u
 
 /* Blocks that a client may have begun, running or set aside, beyond one for each worker: a kernel that waits for another
  * one of its client's streams lets that run. */
@@ -52,6 +56,7 @@ struct soft_task {
     const struct soft_task_ops *ops;
     struct soft_account *account;
     uint64_t count;            /* blocks, at least 1 */
+    bool together;             /* all blocks are to be live at once: they wait for each other */
     int priority;              /* within the client: lower is more urgent */
     _Atomic uint32_t block_ns; /* what a block is expected to take; 0: unknown. Updated by the worker */
     /* the scheduler's */

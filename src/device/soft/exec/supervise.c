@@ -142,6 +142,43 @@ static bool make_way(struct soft_sched *s, uint64_t now_ns)
     return true;
 }
 
+/* The task's next block: one that has not begun, or the one that was set aside first. NULL and false: none. */
+static bool has_other(const struct soft_task *t, struct soft_worker **aside)
+{
+    *aside = NULL;
+    gm_list_for_each (w, &t->account->aside, struct soft_worker, place)
+        if (w->task == t) {
+            *aside = w;
+            break;
+        }
+    return *aside || !soft_task_exhausted(t);
+}
+
+/* Blocks that wait for each other take turns on their client's workers. True while there are more of them than those. */
+static bool take_turns(struct soft_sched *s, uint64_t now_ns)
+{
+    bool any = false;
+    struct soft_worker *other;
+    gm_list_for_each (w, &s->workers, struct soft_worker, link) {
+        if (!w->account || !w->active || !w->task->together || !has_other(w->task, &other))
+            continue;
+        any = true;
+        if (now_ns < w->since_ns + SOFT_TOGETHER_NS ||
+            atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
+            continue;
+        bool begin = !soft_task_exhausted(w->task);
+        if (begin && soft_worker_call(s) != 0) {
+            end_one(s);
+            return true;
+        }
+        charge_running(s, w, now_ns);
+        soft_worker_set_aside(s, w, now_ns);
+        if (!begin)
+            soft_worker_go_on(s, other, now_ns);
+    }
+    return any;
+}
+
 void *soft_supervisor_main(void *arg)
 {
     struct soft_sched *s = arg;
@@ -156,10 +193,11 @@ void *soft_supervisor_main(void *arg)
         bool stopped = end_stopped(s);
         bool overdue = end_overdue(s, now_ns);
         charge_long(s, now_ns);
-        s->supervised = make_way(s, now_ns) || stopped || overdue;
+        bool turns = take_turns(s, now_ns);
+        s->supervised = make_way(s, now_ns) || stopped || overdue || turns;
         if (!s->supervised)
             continue;
-        now_ns += TICK_NS;
+        now_ns += turns ? SOFT_TOGETHER_NS : TICK_NS;
         const struct timespec until = { .tv_sec = (time_t)(now_ns / GM_NS_PER_S),
                                         .tv_nsec = (long)(now_ns % GM_NS_PER_S) };
         pthread_cond_timedwait(&s->supervise, &s->lock, &until);

@@ -90,6 +90,24 @@ static bool lay_out_shared(struct ir_finisher *f)
     return true;
 }
 
+/* ---- the hidden parameter ---- */
+
+static void place_workspace(struct ir_finisher *f)
+{
+    struct ir_fn *fn = f->fn;
+    fn->param_declared = fn->param_bytes;
+    for (uint32_t n = 0; n < f->raw->instr_count && !fn->uses_workspace; n++) {
+        uint32_t symbol = f->raw->instrs[n].address.symbol;
+        fn->uses_workspace = symbol != IR_NONE && (f->m->symbols[symbol].flags & IR_SYM_WORKSPACE);
+    }
+    if (!fn->uses_workspace)
+        return;
+    fn->workspace_at = (fn->param_bytes + 7) & ~7u;
+    fn->param_bytes = fn->workspace_at + 8;
+}
+
+/* ---- symbols ---- */
+
 static bool known_place(const struct ir_finisher *f, uint32_t symbol, uint64_t *at)
 {
     if (symbol == IR_NONE || ir_symbol_is_placed(f->m, symbol))
@@ -325,6 +343,7 @@ static bool cut_blocks(struct ir_finisher *f)
 bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struct ir_problem *why)
 {
     struct ir_finisher f = { .m = m, .fn = &m->fns[fn], .index = fn, .raw = raw, .why = why };
+    place_workspace(&f);
     if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f) || !cut_blocks(&f))
         return false;
     f.fn->local_bytes = (raw->frame_bytes + 15) & ~15u;

@@ -383,8 +383,9 @@ enum ir_symbol_flags {
     IR_SYM_ARRAY = 4,
     IR_SYM_KERNEL_PARAM = 8,
     IR_SYM_MANAGED = 16,
-    IR_SYM_DROPPED = 32, /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
-    IR_SYM_WEAK = 64,    /* .weak or .common */
+    IR_SYM_DROPPED = 32,    /* another one, of that name, is meant: nothing refers to it (ptx/link.c) */
+    IR_SYM_WEAK = 64,       /* .weak or .common */
+    IR_SYM_WORKSPACE = 128, /* the hidden parameter: fn->workspace_at */
 };
 
 struct ir_symbol {
@@ -420,8 +421,11 @@ struct ir_fn {
     bool is_entry;
     bool is_defined;                   /* has a body; all entries have */
     uint32_t param_first, param_count; /* in ir_module.params */
-    uint32_t param_bytes;              /* packed: end of the last one */
-    uint32_t maxntid[3], reqntid[3];   /* 0: not given */
+    uint32_t param_bytes;              /* packed: end of the last one, or of the hidden one */
+    uint32_t param_declared;           /* without that */
+    uint32_t workspace_at;             /* offset of the hidden one: the address of a cooperative launch's workspace */
+    bool uses_workspace;
+    uint32_t maxntid[3], reqntid[3]; /* 0: not given */
     uint32_t minnctapersm, maxnreg;
     /* Shared memory: statics (also those of inlined functions and used module-scope ones) come first, then the
      * dynamic part, at shared_dynamic. */
@@ -504,6 +508,8 @@ static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct 
     const struct ir_symbol *s = &m->symbols[symbol];
     if (s->space == IR_SPACE_SHARED && (s->flags & IR_SYM_EXTERN))
         return fn->shared_dynamic;
+    if (s->flags & IR_SYM_WORKSPACE)
+        return fn->workspace_at;
     return s->offset;
 }
 

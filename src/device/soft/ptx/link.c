@@ -283,8 +283,6 @@ static bool map_all(struct ptx_parser *p, struct ptx_maps *maps)
 bool ptx_link(struct ptx_parser *p)
 {
     struct ptx_maps maps = { 0 };
-    if (!ptx_unit_end(p))
-        return false;
     maps.fn = malloc(((size_t)p->m->fn_count + 1) * sizeof(*maps.fn));
     maps.symbol = malloc(((size_t)p->m->symbol_count + 1) * sizeof(*maps.symbol));
     bool right = maps.fn && maps.symbol ? map_all(p, &maps) : ptx_out_of_memory(p);

@@ -435,8 +435,11 @@ static bool parse_header(struct ptx_parser *p)
 
 bool ptx_parse_module(struct ptx_parser *p)
 {
-    if (!parse_header(p))
-        return false;
+    return parse_header(p) && ptx_parse_units(p);
+}
+
+bool ptx_parse_units(struct ptx_parser *p)
+{
     while (p->token.kind != PTX_END) {
         bool was;
         if (ptx_accept(p, ';'))

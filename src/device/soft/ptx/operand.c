@@ -144,8 +144,8 @@ static bool refuse_name(struct ptx_parser *p, const struct ptx_token *t, const c
     return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
 }
 
-/* Special registers that have one value on this device, which knows no clusters of blocks, no counters of events and no
- * driver behind %envreg; or that are another one's by another name. */
+/* Special registers that have one value on this device, which knows no clusters of blocks, no counters of events and
+ * nothing behind most of %envreg (runtime.c has the others); or that are another one's by another name. */
 static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
 {
     static const struct {
@@ -216,6 +216,9 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_SREG, text, length);
     enum ir_type have = word ? ir_sregs[word->value].type : IR_VOID;
     *out = (struct ir_src) { .kind = IR_SRC_SREG, .index = word ? word->value : 0 };
+    if (length == 8 && (memcmp(text, "%envreg1", 8) == 0 || memcmp(text, "%envreg2", 8) == 0) &&
+        suits(IR_B32, type, false))
+        return ptx_parse_workspace(p, t, text[7] == '1', out);
     if (!word && !find_constant(text, length, &have, out))
         return refuse_name(p, t, text, length);
     if (length > t->length)

@@ -4,6 +4,7 @@
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
  *   operand.c  operands                                lacking.c  what this device does not have
+ *   runtime.c  the device runtime
  *   forms.c    the forms of operand lists             link.c     what several units have in common
  *
  * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
@@ -115,6 +116,8 @@ struct ptx_parser {
     uint32_t link_count, link_cap;
     struct ptx_same *same;
     uint32_t same_count, same_cap;
+    bool has_workspace;
+    uint32_t workspace; /* symbol of the hidden parameter (runtime.c) */
 };
 
 /* A place in the text to return to. */
@@ -200,6 +203,8 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type);
 
 /* module.c */
 bool ptx_parse_module(struct ptx_parser *p);
+/* What follows the header, to the end of the text. */
+bool ptx_parse_units(struct ptx_parser *p);
 /* .loc, .file, .pragma, .section: everything that carries no meaning here. *was tells whether there was one. */
 bool ptx_skip_debug(struct ptx_parser *p, bool *was);
 
@@ -211,6 +216,13 @@ bool ptx_unit_end(struct ptx_parser *p);
 bool ptx_link(struct ptx_parser *p);
 /* From a line of the whole text to the unit and its own line. */
 void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
+
+/* runtime.c */
+/* True if functions of the device runtime are called and not defined; .. and they are the text to read from now on. */
+bool ptx_wants_runtime(const struct ptx_parser *p);
+void ptx_read_runtime(struct ptx_parser *p);
+/* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
+bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half, struct ir_src *out);
 
 /* body.c: from '{' to its '}' */
 bool ptx_parse_body(struct ptx_parser *p);
