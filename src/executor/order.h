@@ -1,5 +1,5 @@
 /*
- * The server's orders on their way through the executor. The main thread carries out what is done at once. What may take long (a driver
+ * Orders: what the server has the executor do, from the packet to the answer. The main thread carries out what is done at once. What may take long (a driver
  * that compiles a module, pins gigabytes, waits for the kernel of a client that is gone) is done beside it, by a worker, so that nobody
  * but its own client waits for it.
  *

@@ -164,7 +164,7 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
 /* The same: the contexts that there may be, of these. */
 #define for_each_context(g, d, gpus)                                                                                 \
     for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                                                 \
-        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->seconds[i_ - (d)->count];                 \
+        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->fallbacks[i_ - (d)->count];               \
              g && (CUDA_GPU_BIT(g) & (gpus)); g = NULL)
 
 /* The same. */

@@ -1,20 +1,20 @@
 /*
- * Admission of calls that wait until nothing runs in a context.
+ * Admission: when a call is made that wants a context idle.
  *
- * Some calls of the driver return only when the context is idle: the first kernel or variable of a library there, what unloads a library, unpins
- * memory, destroys an array, makes a green context, makes stacks larger. Most of them keep a lock of the context meanwhile,
- * without which nobody launches anything; and the context is everybody's. docs/adr/0013-calls-that-wait.md has the list.
+ * Some calls of the driver return only when nothing runs in their context, and most of them keep a lock meanwhile without which nobody launches
+ * anything there; the context is everybody's. Which calls do that stands in driver.h, as the class of each.
  *
- * So such a call is made at a *safe point*: clients' threads hand over nothing more, what is in flight ends, the call finds the context idle, and
- * all go on. A safe point is tried only when all that is in flight is likely to end within CUDA_REST_NS: each queue has a pace, the mean time
- * that its operations took lately, and so a predicted rest. If the prediction was wrong the safe point is given up in time, and
- * nobody has waited for long. Where there is none to be had, the client goes to another context (second.h).
+ * So such a call is made at a safe point of the context. Clients' threads hand over nothing more to it, what is in flight there ends, the call
+ * finds it idle and is short, and all go on. A safe point is tried only when all that is in flight is likely to end within
+ * CUDA_REST_NS: each queue has a pace, the mean time that its operations took lately, and so a predicted rest. Where the prediction was wrong the
+ * safe point is given up soon after that. What a client does that gets none is decided in fallback.h.
  *
- * Predictions rest on completion words, which are the clients' to write. Whether a context is idle the driver says, for each stream that
+ * Predictions rest on completion words, which clients can write. Whether the context is idle the driver says, for each stream that
  * has been used since it was last asked: so no kernel is hidden.
  *
- * A client's thread says that it is handing over (cuda_hands_on, with each operation until the ring has run dry), as readers of a lock do, each
- * with a word of its own; whoever wants a safe point says so and then waits for those words.
+ * A client's thread says that it is handing over ("its hands are on") with each operation until the ring has run dry, in a word of its own; and its client
+ * says which contexts it uses. Whoever wants a safe point closes the contexts, then waits for those words. Either side writes first and
+ * looks then, so one of both sees the other.
  */
 #ifndef GMUX_DEVICE_CUDA_ADMIT_H
 #define GMUX_DEVICE_CUDA_ADMIT_H

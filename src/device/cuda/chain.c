@@ -16,7 +16,7 @@
 
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 
 #define ROW         16u
 #define ROW_BYTES   8192u /* parameters of all .. */
@@ -83,7 +83,7 @@ static void describe(const struct dev_queue *q, const struct waiting *w, struct 
 static void drop_graph(struct dev_queue *q, struct chain_graph *g)
 {
     const struct cuda_driver *api = &q->client->dev->api;
-    cuda_room_graph_destroy(q->client, &g->exec);
+    cuda_capacity_graph_destroy(q->client, &g->exec);
     if (g->graph) {
         (void)api->cuGraphDestroy(g->graph);
         q->client->chain_graphs--;
@@ -108,7 +108,7 @@ static CUresult make_graph(struct dev_queue *q, struct chain_graph *g, const str
         r = api->cuGraphAddKernelNode_v2(&g->nodes[i], g->graph, i ? &g->nodes[i - 1] : NULL, i != 0, &n.kernel);
     }
     if (r == CUDA_SUCCESS)
-        r = cuda_room_graph(&g->exec, g->graph);
+        r = cuda_capacity_graph(&g->exec, g->graph);
     g->place = q->place->number;
     return r;
 }
@@ -130,7 +130,7 @@ static bool may_make(struct dev_queue *q, struct chain_graph *g, uint32_t length
     if (--g->patience > 0)
         return false;
     g->patience = PATIENCE;
-    return cuda_room_take_graph(q, length, 0, &g->exec);
+    return cuda_capacity_take_graph(q, length, 0, &g->exec);
 }
 
 /* A launch that waits keeps its kernel, and nobody else may. */
@@ -159,7 +159,7 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     CUresult r = g->exec.handle ? set_graph(q, g, row, length) : make_graph(q, g, row, length);
     g->modules = modules;
     if (r == CUDA_SUCCESS)
-        r = cuda_room_graph_launch(q, &g->exec);
+        r = cuda_capacity_graph_launch(q, &g->exec);
     pthread_mutex_unlock(&c->modules_lock);
     if (r == CUDA_SUCCESS)
         return true;

@@ -14,8 +14,8 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
 /* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
 #define STOP_NS       (20 * GM_NS_PER_S)
@@ -78,7 +78,7 @@ static CUresult take_seat(struct dev_client *c, struct cuda_gpu *g)
 {
     struct cuda_seat *seat = &c->seats[g->index];
     CUdeviceptr at = 0;
-    CUresult r = cuda_second_seat(c, g);
+    CUresult r = cuda_fallback_seat(c, g);
     if (r == CUDA_SUCCESS)
         r = c->dev->api.cuMemHostGetDevicePointer_v2(&at, c->session->streams, 0);
     if (r != CUDA_SUCCESS)
@@ -155,13 +155,13 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     return GM_CUDA_SUCCESS;
 }
 
-/* A client in a second context gets its share when it comes back. CUDA_ERROR_NOT_READY: as cuda_place_try(). */
+/* A client in a fallback context gets its share when it comes back. CUDA_ERROR_NOT_READY: as cuda_place_try(). */
 static CUresult try_share(struct dev_client *c, uint32_t device)
 {
     CUresult r = CUDA_SUCCESS;
     pthread_mutex_lock(&c->moves_lock);
     struct cuda_gpu *g = cuda_home(c, device);
-    if (c->seats[device].streams_at && !g->is_second) {
+    if (c->seats[device].streams_at && !g->is_fallback) {
         cuda_enter(g);
         r = cuda_place_try(c, g, c->multiprocessors[device], c->priority);
     }
@@ -525,7 +525,7 @@ void cuda_client_destroy(struct dev_client *c)
     cuda_owners_finish(c);
     cuda_output_leave(c);
     waited = wait_to_end(c);
-    cuda_room_shrink(c->dev);
+    cuda_capacity_shrink(c->dev);
     cuda_words_finish(c);
     ended(c, waited);
     tp_output_finish(&c->output);

@@ -130,7 +130,7 @@ void cuda_complaint_deliver(struct dev *d)
     if (from < 0)
         return;
     for (uint32_t i = 0; i < 2 * d->count; i++) {
-        const struct cuda_gpu *g = i < d->count ? &d->gpus[i] : &d->seconds[i - d->count];
+        const struct cuda_gpu *g = i < d->count ? &d->gpus[i] : &d->fallbacks[i - d->count];
         if (g->print_stream)
             (void)d->api.cuStreamQuery(g->print_stream); /* the driver speaks when it is asked */
     }

@@ -13,15 +13,15 @@
 #include "device/cuda/library.h"
 #include "device/cuda/output.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
-#define AGAIN_NS (60 * GM_NS_PER_S) /* a second context that was refused is tried again */
+#define AGAIN_NS (60 * GM_NS_PER_S) /* a fallback context that was refused is tried again */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
 /* The time first, then the number that says the time is there. And a kernel that prints nothing: with the first that might the driver makes the
- * buffer for all of them, and waits with it until nothing runs (room.h). */
+ * buffer for all of them, and waits with it until nothing runs (capacity.h). */
 static const char own_ptx[] = ".version 7.0\n"
                               ".target sm_70\n"
                               ".address_size 64\n"
@@ -188,7 +188,7 @@ static CUresult furnish(struct cuda_gpu *g)
     if (r == CUDA_SUCCESS)
         r = api->cuLaunchKernel(prints, 1, 1, 1, 1, 1, 1, 0, g->print_stream, params, NULL);
     if (r == CUDA_SUCCESS)
-        cuda_room_open(g);
+        cuda_capacity_open(g);
     return r;
 }
 
@@ -214,7 +214,7 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
 }
 
 /* What there is to know about the GPU is known; how much it can be split into does not matter here. */
-static CUresult open_second(struct cuda_gpu *g, const struct cuda_gpu *first)
+static CUresult open_fallback(struct cuda_gpu *g, const struct cuda_gpu *first)
 {
     g->info = first->info;
     g->device = first->device;
@@ -223,23 +223,23 @@ static CUresult open_second(struct cuda_gpu *g, const struct cuda_gpu *first)
     g->priorities_normal = first->priorities_normal;
     CUresult r = g->context ? CUDA_SUCCESS : g->dev->api.cuCtxCreate_v2(&g->context, 0, g->device);
     if (r == CUDA_SUCCESS && (r = furnish(g)) == CUDA_SUCCESS) {
-        gm_info(&topic, "device %u (%s) has a second context", g->index, g->info.name);
+        gm_info(&topic, "device %u (%s) has a fallback context", g->index, g->info.name);
         g->open = true;
     } else {
-        gm_warn(&topic, "device %u (%s) has no second context: error %d; loads wait for kernels that take long",
+        gm_warn(&topic, "device %u (%s) has no fallback context: error %d; loads wait for kernels that take long",
                 g->index, g->info.name, (int)r);
         g->refused = gm_now_ns();
     }
     return r;
 }
 
-struct cuda_gpu *cuda_second_open(struct cuda_gpu *first)
+struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first)
 {
     struct dev *d = first->dev;
-    struct cuda_gpu *g = &d->seconds[first->index];
+    struct cuda_gpu *g = &d->fallbacks[first->index];
     pthread_mutex_lock(&d->open_lock);
     bool again = !g->refused || gm_now_ns() - g->refused > AGAIN_NS;
-    bool open = g->open || (again && open_second(g, first) == CUDA_SUCCESS);
+    bool open = g->open || (again && open_fallback(g, first) == CUDA_SUCCESS);
     pthread_mutex_unlock(&d->open_lock);
     return open ? g : NULL;
 }
@@ -254,9 +254,9 @@ static CUresult find_gpus(struct dev *d)
     for (uint32_t i = 0; i < d->count && r == CUDA_SUCCESS; i++) {
         d->gpus[i].dev = d;
         d->gpus[i].index = i;
-        d->seconds[i] = (struct cuda_gpu) { .dev = d, .index = i, .is_second = true };
+        d->fallbacks[i] = (struct cuda_gpu) { .dev = d, .index = i, .is_fallback = true };
         pthread_mutex_init(&d->gpus[i].stacks_lock, NULL);
-        pthread_mutex_init(&d->seconds[i].stacks_lock, NULL);
+        pthread_mutex_init(&d->fallbacks[i].stacks_lock, NULL);
         r = d->api.cuDeviceGet(&d->gpus[i].device, (int)i);
         if (r == CUDA_SUCCESS)
             describe(&d->gpus[i]);

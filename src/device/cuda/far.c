@@ -14,7 +14,7 @@
 #include "base/array.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/op.h"
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 
 #define OWNERS_MAX (1u << 20)
 
@@ -145,10 +145,10 @@ bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size)
 
 #define DETOURS (2 * DEV_DEVICES)
 
-/* To a GPU's second context, where arrays may be, is another one. */
+/* To a GPU's fallback context, where arrays may be, is another one. */
 static struct cuda_detour *detour(const struct dev_queue *q, const struct cuda_gpu *to)
 {
-    return &q->detours[to->index + to->is_second * DEV_DEVICES];
+    return &q->detours[to->index + to->is_fallback * DEV_DEVICES];
 }
 
 static bool has_way(const struct dev_queue *q, const struct cuda_gpu *to)
@@ -173,7 +173,7 @@ CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to)
         r = api->cuEventCreate(&d->there, CU_EVENT_DISABLE_TIMING);
     cuda_enter(to);
     if (r == CUDA_SUCCESS && !d->stream)
-        r = cuda_room_stream_wait(q->client, to, NULL, 0, &d->stream);
+        r = cuda_capacity_stream_wait(q->client, to, NULL, 0, &d->stream);
     if (r == CUDA_SUCCESS && !d->back)
         r = api->cuEventCreate(&d->back, CU_EVENT_DISABLE_TIMING);
     cuda_enter(q->gpu);
@@ -238,7 +238,7 @@ void cuda_detours_destroy(struct dev_queue *q)
         cuda_enter(d->gpu);
         if (d->back)
             (void)api->cuEventDestroy_v2(d->back);
-        cuda_room_stream_destroy(d->gpu, NULL, d->stream);
+        cuda_capacity_stream_destroy(d->gpu, NULL, d->stream);
     }
     free(q->detours);
     q->detours = NULL;

@@ -21,8 +21,8 @@
 #include "device/cuda/chain.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -241,17 +241,17 @@ static int device_priority(const struct cuda_gpu *g, bool low, int priority)
     return g->priority_least + priority - (low ? 0 : shift);
 }
 
-/* room.h */
+/* capacity.h */
 static CUresult make_stream(const struct dev_queue *q, struct cuda_place *p, bool waited, CUstream *out)
 {
     const int priority = device_priority(q->gpu, p->low, q->priority);
-    return cuda_room_stream(q->client, q->gpu, p, priority, waited, out);
+    return cuda_capacity_stream(q->client, q->gpu, p, priority, waited, out);
 }
 
 CUresult cuda_stream_like(struct dev_queue *q, CUstream *out)
 {
     CUresult r = make_stream(q, q->place, false, out);
-    return r == CUDA_ERROR_NOT_READY && cuda_room_may_grow(q, 0) ? make_stream(q, q->place, true, out) : r;
+    return r == CUDA_ERROR_NOT_READY && cuda_capacity_may_grow(q, 0) ? make_stream(q, q->place, true, out) : r;
 }
 
 /* The watch and others ask about the stream. */
@@ -310,13 +310,13 @@ static void move_stream(struct dev_queue *q)
     /* One move at a time; and what failed once is not tried with every operation. */
     if (q->before || q->refused == p->number)
         return;
-    CUresult r = cuda_room_stream_wait(c, q->gpu, p, device_priority(q->gpu, p->low, q->priority), &next);
+    CUresult r = cuda_capacity_stream_wait(c, q->gpu, p, device_priority(q->gpu, p->low, q->priority), &next);
     if (r == CUDA_SUCCESS)
         r = follow(q, next);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "a stream stays where it is, its client's new limits do not hold for it: error %d", (int)r);
         if (next)
-            cuda_room_stream_destroy(q->gpu, p, next);
+            cuda_capacity_stream_destroy(q->gpu, p, next);
         q->refused = p->number;
         return;
     }
@@ -345,7 +345,7 @@ static void leave(struct dev_queue *q, CUstream stream, struct cuda_place *p)
 {
     p->unsure |= !cuda_stream_is_done(q, stream);
     p->streams--;
-    cuda_room_stream_destroy(p->gpu, p, stream);
+    cuda_capacity_stream_destroy(p->gpu, p, stream);
 }
 
 void cuda_stream_settle(struct dev_queue *q)

@@ -1,5 +1,5 @@
 /*
- * How much of a client's is with the driver, by the word of the GPU.
+ * Calls in flight: how many of a client's calls the driver has that are not known to be done, and the bound for that.
  *
  * All clients are in one context, whose calls take turns at one lock. Each of the GPU's channels has a queue of about 1,000
  * entries in the driver, and whoever calls when that one is full waits in the driver until the GPU gets on: with the lock,

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "device/cuda/image.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
 #define LOG_BYTES   16384u
 #define KERNELS_MAX 65536u
@@ -169,7 +169,7 @@ static CUresult load_data(struct dev *d, const void *data, char *errors, CUlibra
 /* The driver compiles it now, so that the program hears of its errors from the load. */
 static CUresult load_text(struct cuda_gpu *g, struct dev_client *c, struct cuda_library *l)
 {
-    g = cuda_second_or_first(c, g->index);
+    g = cuda_fallback_or_first(c, g->index);
     if (!g)
         return CUDA_ERROR_NOT_READY;
     l->gpus |= CUDA_GPU_BIT(g);
@@ -416,7 +416,7 @@ static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k)
 {
     CUfunction f;
-    return find_loaded(l, g, k, &f) && cuda_room_for_kernel(c, g, l, f) ? f : NULL;
+    return find_loaded(l, g, k, &f) && cuda_capacity_has(c, g, l, f) ? f : NULL;
 }
 
 /* The driver has something of the library in that context: what else it has comes without waiting. */
@@ -454,7 +454,7 @@ CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_li
     CUfunction loaded;
     CUresult r = cuda_library_function(c, device, l, f->handle, &loaded);
     struct cuda_gpu *g = cuda_home(c, device);
-    f->loaded = r == CUDA_SUCCESS && !g->is_second && cuda_room_for_kernel(c, g, l, loaded) ? loaded : NULL;
+    f->loaded = r == CUDA_SUCCESS && !g->is_fallback && cuda_capacity_has(c, g, l, loaded) ? loaded : NULL;
     return r;
 }
 
@@ -463,7 +463,7 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
                              CUfunction *out)
 {
     CUresult r = cuda_library_function(c, device, l, k, out);
-    if (r != CUDA_SUCCESS || cuda_room_for_kernel(c, cuda_home(c, device), l, *out))
+    if (r != CUDA_SUCCESS || cuda_capacity_has(c, cuda_home(c, device), l, *out))
         return r;
     struct cuda_gpu *g = cuda_settle(c, cuda_home(c, device), true);
     if (!g)
@@ -471,7 +471,7 @@ CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_
     cuda_settled(c, g);
     r = cuda_library_function(c, device, l, k, out);
     if (r == CUDA_SUCCESS)
-        cuda_room_kernel(c, cuda_home(c, device), l, *out);
+        cuda_capacity_take(c, cuda_home(c, device), l, *out);
     return r;
 }
 
@@ -518,7 +518,7 @@ static CUresult find_again(struct dev_client *c, struct cuda_gpu *g, struct cuda
         r = d->api.cuLibraryGetKernel(&out->handle, in->handle, name);
     if (r == CUDA_SUCCESS)
         r = cuda_library_find(c, g->index, in, out);
-    if (r != CUDA_SUCCESS || cuda_home(c, g->index)->is_second) /* there it is raised with the launch */
+    if (r != CUDA_SUCCESS || cuda_home(c, g->index)->is_fallback) /* there it is raised with the launch */
         return r;
     if (!cuda_library_raise_dynamic(g, out->handle, f->dynamic_max))
         r = CUDA_ERROR_INVALID_VALUE;

@@ -1,10 +1,12 @@
 /*
- * Libraries of the driver, shared among clients. Programs of one user load the same images: PyTorch and its friends have
- * hundreds, whose code would lie in the GPU's memory once for each client. An image in which nothing can be left behind (no
- * variables) is loaded once, and each client's module refers to it. What a client can change about a kernel is its attributes:
- * a limit only grows, and anything else gives the client a library of its own first. Without users such a library stays for a while, with what of it
- * is loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is started again loads nothing. All of them go when the
- * device refuses memory (cuda_memory_trim).
+ * Libraries of the driver: the code of images, shared among clients.
+ *
+ * Programs of one user load the same images (PyTorch has hundreds), whose code would lie in the GPU's memory once for each client. An image in which
+ * nothing can be left behind (it has no variables) is loaded once, and each client's module refers to it. What a client can change about a
+ * kernel is its attributes: limits only grow, and for anything else the client gets a library of its own first.
+ *
+ * Without users such a library stays loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is
+ * started again loads nothing. All of them go when the device refuses memory (cuda_memory_trim).
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */
@@ -29,7 +31,7 @@ struct cuda_library {
     CUlibrary handle;
     bool prints;        /* may print (output.h) */
     bool asserts;       /* has assertions, or may have (complaint.h) */
-    bool allocates;     /* may call device malloc (room.h) */
+    bool allocates;     /* may call device malloc (capacity.h) */
     bool keeps_values;  /* has variables, or may have: it is one program's */
     bool loses_values;  /* what kernels make of some of them is lost with the executor */
     bool managed_apart; /* has managed variables, where only this process reaches them */
@@ -58,13 +60,13 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
     return l->bytes != NULL;
 }
 
-/* A kernel as a function of the context in which the client is on that GPU, which may be another one afterwards (second.h), and is entered. The
+/* A kernel as a function of the context in which the client is on that GPU, which may be another one afterwards (fallback.h), and is entered. The
  * first one to ask waits (admit.h) and has it loaded. The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out);
 /* The same for f->handle; it becomes f->loaded if it is that and can be launched. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f);
-/* A kernel that is to be launched now, as such a function; the context has room for it (room.h). The client's thread. */
+/* A kernel that is to be launched now, as such a function; the context has room for it (capacity.h). The client's thread. */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                              CUfunction *out);
 /* The function if somebody has had it loaded there, and there is room for it; else NULL. The client's thread. */

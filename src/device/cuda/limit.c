@@ -8,8 +8,8 @@
  */
 #include "base/log.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -64,7 +64,7 @@ static CUresult set(struct cuda_gpu *g, CUlimit limit, uint64_t value)
     return CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuCtxSetLimit, limit, value);
 }
 
-/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which kernels may count on (room.h). So nothing is
+/* g->stacks_lock held. At least this: the driver gives back local memory beyond the limit, which kernels may count on (capacity.h). So nothing is
  * asked for but what they have; unless that is still to come, with a launch, and the driver refuses it. */
 static CUresult set_stack(struct cuda_gpu *g, uint64_t value)
 {
@@ -79,7 +79,7 @@ static CUresult raise_to(struct cuda_gpu *g, uint64_t value)
     pthread_mutex_lock(&g->stacks_lock);
     if (value > atomic_load_explicit(&g->stack, memory_order_relaxed) && (r = set_stack(g, value)) == CUDA_SUCCESS) {
         atomic_store_explicit(&g->stack, value, memory_order_relaxed);
-        cuda_room_local(g, (uint32_t)value);
+        cuda_capacity_local(g, (uint32_t)value);
     }
     pthread_mutex_unlock(&g->stacks_lock);
     return r;

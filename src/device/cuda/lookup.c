@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "device/cuda/library.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 #include "device/cuda/state.h"
 #include "device/cuda/values.h"
 #include "device/modinfo.h"
@@ -174,7 +174,7 @@ static CUresult find_apart(struct dev_module *m, struct cuda_function *f, CUfunc
 {
     struct dev_client *c = m->client;
     *out = NULL;
-    if (GM_LIKELY(f->loaded && !cuda_home(c, m->gpu->index)->is_second))
+    if (GM_LIKELY(f->loaded && !cuda_home(c, m->gpu->index)->is_fallback))
         return CUDA_SUCCESS;
     return cuda_library_function(c, m->gpu->index, m->library, f->handle, out);
 }
@@ -255,7 +255,7 @@ static CUresult with_dynamic(struct dev_module *m, struct cuda_function *f, uint
     if (r != CUDA_SUCCESS)
         return r;
     if (*out) {
-        cuda_second_allow(m->client->dev, *out, bytes);
+        cuda_fallback_allow(m->client->dev, *out, bytes);
     } else {
         cuda_function_dynamic(m->gpu, f, bytes);
         *out = (CUfunction)f->handle;

@@ -1,7 +1,7 @@
 /*
- * Parts: green contexts that a program makes within what it has. How the multiprocessors are split is the driver's word: of a
- * client without a limit it splits the device, of one with a share that one's green context, and of a part the green context that was
- * made for it. So a program gets the groups that it would get without us, and they can be joined as it would join them there.
+ * Parts: partitions of the multiprocessors that a program makes itself, as green contexts within what its client has. The driver splits: for a
+ * client without a limit the device, for one with a share its green context, for a part of a part the green context that was
+ * made for that. So a program gets the groups that it would get without us, and can join them as it would there.
  *
  * A part is described in session memory (struct tp_part) by the split that it comes from and what of that it is; it is made when a
  * stream is to be there, or when it is split itself. A new share is a new place, where the same description is followed
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 
 #define PARTS_MAX 64u /* of one client */
 #define DEPTH_MAX 16u /* parts of parts */

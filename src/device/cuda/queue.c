@@ -22,7 +22,7 @@
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/point.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 
 #define MARK_EVERY 64u
 
@@ -99,7 +99,7 @@ static void complete_at_once(struct dev_queue *q, uint64_t seq)
 /* A kernel is launched in the primary context, and known to be loaded there. */
 static bool is_loaded_there(const struct dev_queue *q, CUfunction loaded)
 {
-    return GM_LIKELY(loaded && !q->gpu->is_second);
+    return GM_LIKELY(loaded && !q->gpu->is_fallback);
 }
 
 static void submit(struct dev_queue *q, const struct cuda_op *op)
@@ -120,7 +120,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
     struct cuda_op found;
     if (op->kind == CUDA_OP_LAUNCH && !is_loaded_there(q, op->u.launch.loaded)) {
         found = *op;
-        if (!cuda_second_find(q, &found.u.launch)) {
+        if (!cuda_fallback_find(q, &found.u.launch)) {
             q->last = op->seq;
             return;
         }
@@ -289,7 +289,7 @@ uint32_t cuda_backlog(struct dev_client *c)
         return GM_MAX(cuda_unfinished(c), CUDA_DEPTH);
     if (GM_UNLIKELY(atomic_load_explicit(&c->away, memory_order_acquire)) && cuda_unfinished(c) == 0) {
         cuda_hands_off(c);
-        cuda_second_return(c);
+        cuda_fallback_return(c);
     }
     if (GM_UNLIKELY(atomic_load_explicit(&c->full, memory_order_relaxed))) {
         cuda_hands_on(c);
@@ -438,7 +438,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         (void)cuda_outcome(q, CUDA_ERROR_INVALID_VALUE, "launch of a function that does not exist, or not so");
         return cuda_mark(q, seq);
     }
-    if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_second)
+    if (GM_UNLIKELY(!f->loaded) && !q->gpu->is_fallback)
         f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
     if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/op.h"
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 #include "device/cuda/run.h"
 
 #define RUNS_MAX       512u
@@ -50,7 +50,7 @@ static void forget(struct dev_client *c, struct cuda_run *run)
     gm_list_remove(&run->link);
     c->runs.count--;
     c->runs.bytes -= run->size;
-    cuda_room_graph_destroy(c, &run->graph);
+    cuda_capacity_graph_destroy(c, &run->graph);
     free(run);
 }
 
@@ -109,7 +109,7 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     make_room(c, run->size);
     struct cuda_run *new = malloc(sizeof(*new) + run->size);
     if (!new) {
-        cuda_room_graph_destroy(c, graph);
+        cuda_capacity_graph_destroy(c, graph);
         return DEV_RUN_PLAIN;
     }
     *new = (struct cuda_run) { .hash = hash,
@@ -123,9 +123,9 @@ static enum dev_run_verdict learn(struct dev_queue *q, const struct dev_run *run
     CUresult r = cuda_stream_like(q, &new->capturing);
     if (r == CUDA_SUCCESS &&
         (r = api->cuStreamBeginCapture_v2(new->capturing, CU_STREAM_CAPTURE_MODE_RELAXED)) != CUDA_SUCCESS)
-        cuda_room_stream_destroy(q->gpu, q->place, new->capturing);
+        cuda_capacity_stream_destroy(q->gpu, q->place, new->capturing);
     if (r != CUDA_SUCCESS) {
-        cuda_room_graph_destroy(c, &new->graph);
+        cuda_capacity_graph_destroy(c, &new->graph);
         free(new);
         return DEV_RUN_PLAIN;
     }
@@ -138,7 +138,7 @@ static bool launch(struct dev_queue *q, struct cuda_run *run, const struct dev_r
 {
     struct dev_client *c = q->client;
     pthread_mutex_lock(&c->modules_lock);
-    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : cuda_room_graph_launch(q, &run->graph);
+    CUresult r = is_stale(c, run) ? CUDA_ERROR_NOT_FOUND : cuda_capacity_graph_launch(q, &run->graph);
     pthread_mutex_unlock(&c->modules_lock);
     if (r != CUDA_SUCCESS) {
         if (cuda_is_fatal(r))
@@ -157,7 +157,7 @@ static bool take_room(struct dev_queue *q, const struct dev_run *run, struct cud
     struct cuda_runs *r = &q->client->runs;
     const uint64_t now = gm_now_ns();
     const bool waits = now - r->waited > AGAIN_NS;
-    if (cuda_room_take_graph(q, run->count, waits ? now + OWN_NS : 0, graph))
+    if (cuda_capacity_take_graph(q, run->count, waits ? now + OWN_NS : 0, graph))
         return true;
     if (waits)
         r->waited = gm_now_ns();
@@ -179,7 +179,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     if (known->graph.handle && !is_stale(c, known))
         return launch(q, known, run) ? DEV_RUN_DONE : DEV_RUN_PLAIN;
     if (known->graph.handle) {
-        cuda_room_graph_destroy(c, &known->graph);
+        cuda_capacity_graph_destroy(c, &known->graph);
         known->plain = 1u << GM_MIN(known->learnt, 16u);
     }
     if (known->plain == STAYS_PLAIN || --known->plain)
@@ -223,12 +223,12 @@ bool cuda_run_end(struct dev_queue *q, const struct dev_run *what)
     CUgraph graph = NULL;
     q->learning = NULL;
     CUresult r = api->cuStreamEndCapture(run->capturing, &graph);
-    cuda_room_stream_destroy(q->gpu, q->place, run->capturing);
+    cuda_capacity_stream_destroy(q->gpu, q->place, run->capturing);
     run->capturing = NULL;
     if (r == CUDA_SUCCESS && !run->failed)
-        r = cuda_room_graph(&run->graph, graph);
+        r = cuda_capacity_graph(&run->graph, graph);
     if (!run->graph.handle) {
-        cuda_room_graph_destroy(c, &run->graph);
+        cuda_capacity_graph_destroy(c, &run->graph);
         run->plain = STAYS_PLAIN;
     }
     if (graph)

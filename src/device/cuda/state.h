@@ -1,7 +1,7 @@
 /*
  * The cuda device: what its files share.
  *
- * One primary context of each GPU for all clients, and sometimes a second one (second.h). The first GPU's is there from the start; another one's
+ * One primary context of each GPU for all clients, and sometimes a fallback one (fallback.h). The first GPU's is there from the start; another one's
  * is made when the first client uses it. A client's device area is one reservation of addresses for all of them, into which the
  * server's memory is mapped; its host area is the memfd at the same addresses, registered. A stream is a stream of the
  * driver. Completion words are written by the GPU itself, at marks: a write behind everything submitted so far, made
@@ -37,8 +37,8 @@ struct cuda_groups {
     uint32_t use[CUDA_GROUPS_MAX]; /* dev->lock: green contexts that have it */
 };
 
-/* What a context has room for (room.h): streams and graphs; dev->lock. */
-struct cuda_room {
+/* What a context has room for (capacity.h): streams and graphs; dev->lock. */
+struct cuda_capacity {
     uint32_t used;
     uint32_t made;              /* so many there have been at once, or a little less */
     uint32_t nodes, nodes_made; /* of the graphs */
@@ -68,16 +68,16 @@ struct cuda_exec {
 struct cuda_place {
     struct gm_list link; /* client->places */
     struct cuda_gpu *gpu;
-    uint64_t number;          /* never used twice in a client */
-    CUgreenCtx green;         /* NULL: the whole device */
-    CUcontext context;        /* the green one, as a context */
-    struct cuda_room room;    /* of the green one */
-    uint64_t groups;          /* bit for each; 0: all of the device */
-    uint32_t multiprocessors; /* asked for; 0: no limit */
-    bool low;                 /* below normal */
-    bool unsure;              /* was left with work that may still run: it stays until the client's end */
-    uint32_t streams;         /* the client's thread */
-    uint32_t parts;           /* places with this one as their parent; places_lock */
+    uint64_t number;               /* never used twice in a client */
+    CUgreenCtx green;              /* NULL: the whole device */
+    CUcontext context;             /* the green one, as a context */
+    struct cuda_capacity capacity; /* of the green one */
+    uint64_t groups;               /* bit for each; 0: all of the device */
+    uint32_t multiprocessors;      /* asked for; 0: no limit */
+    bool low;                      /* below normal */
+    bool unsure;                   /* was left with work that may still run: it stays until the client's end */
+    uint32_t streams;              /* the client's thread */
+    uint32_t parts;                /* places with this one as their parent; places_lock */
     /* A part of another place, for a green context of the program's: */
     uint64_t of;               /* the number of the client's place that it is in; 0: it is none */
     uint32_t part;             /* the program's number of it */
@@ -85,15 +85,15 @@ struct cuda_place {
     uint32_t queues;           /* that are to be in it; places_lock */
 };
 
-#define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_second * DEV_DEVICES))
+#define CUDA_GPU_BIT(gpu) (1u << ((gpu)->index + (gpu)->is_fallback * DEV_DEVICES))
 
-/* One of the GPUs, or rather a context of it: the primary one, or the second (second.h). It is opened before a client's thread is told of
+/* One of the GPUs, or rather a context of it: the primary one, or the fallback (fallback.h). It is opened before a client's thread is told of
  * it. */
 struct cuda_gpu {
     struct dev *dev;
-    uint32_t index; /* in dev->gpus, or dev->seconds */
-    bool is_second;
-    bool open;        /* of a second one, as is the following; open_lock */
+    uint32_t index; /* in dev->gpus, or dev->fallbacks */
+    bool is_fallback;
+    bool open;        /* of a fallback, as is the following; open_lock */
     uint64_t refused; /* when; 0: not */
     struct dev_info info;
     CUdevice device;
@@ -104,20 +104,20 @@ struct cuda_gpu {
     uint32_t priorities_low;    /* of clients below normal: the lowest */
     uint32_t priorities_normal; /* of the others: what is left */
     CUstream print_stream;      /* output.h: always empty */
-    struct cuda_room room;
+    struct cuda_capacity capacity;
     struct cuda_safe_point point;
     _Atomic uint32_t waits;      /* calls that may wait for what runs (admit.h); changes under dev->lock */
     uint64_t stood;              /* dev->lock: when an operation was last seen that took long */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
     _Atomic size_t stack;        /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
-    _Atomic uint32_t local;      /* room.h: local memory of each thread that there is .. */
+    _Atomic uint32_t local;      /* capacity.h: local memory of each thread that there is .. */
     _Atomic bool heap;           /* .. and the heap of device malloc is there */
 };
 
 struct dev {
     struct cuda_driver api;
     struct cuda_gpu gpus[DEV_DEVICES];
-    struct cuda_gpu seconds[DEV_DEVICES]; /* open_lock, until they are open */
+    struct cuda_gpu fallbacks[DEV_DEVICES]; /* open_lock, until they are open */
     uint32_t count;
     struct dev_events events;
     _Atomic bool dead;
@@ -131,7 +131,7 @@ struct dev {
     bool newcomer;         /* .. and there is a queue that it has not seen */
     struct gm_list clients;
     struct gm_list
-        leaving; /* leaving_lock, which is before `lock`; graphs that were destroyed while they ran (room.c) */
+        leaving; /* leaving_lock, which is before `lock`; graphs that were destroyed while they ran (capacity.c) */
     pthread_mutex_t leaving_lock;
 
     /* output.h; under `lock` where nothing else is said */
@@ -157,7 +157,7 @@ struct dev {
     pthread_mutex_t open_lock; /* while a GPU is being opened */
     uint64_t rest_ns;          /* admit.h; constant, as are the following: what is in flight may take so long .. */
     uint64_t unknown_ns;       /* .. and what is not known so long to end */
-    uint64_t held_ns, calm_ns; /* second.h */
+    uint64_t held_ns, calm_ns; /* fallback.h */
 };
 
 /* A range of a client's window that is mapped. */
@@ -207,12 +207,12 @@ struct dev_client {
     uint32_t peers[DEV_DEVICES]; /* of each one's memory: bit for each other that may touch it; orders about memory */
     uint32_t multiprocessors[DEV_DEVICES];
     _Atomic uint32_t
-        local[DEV_DEVICES]; /* room.h: of a thread, the most that its kernels need; 0: what is always there */
+        local[DEV_DEVICES]; /* capacity.h: of a thread, the most that its kernels need; 0: what is always there */
     int priority;
     uint64_t came;               /* when */
     _Atomic bool gone;           /* its work goes off the device */
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
-    _Atomic uint32_t away;       /* GPUs in whose second context it is, a bit each .. */
+    _Atomic uint32_t away;       /* GPUs in whose fallback context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
     uint64_t away_ns;            /* .. which is longer each time; moves_lock, as is the following */
     struct gm_list ranges;       /* the same; of devices' memory */
@@ -242,7 +242,7 @@ struct dev_client {
     uint64_t driver_asked;   /* when, what is done */
     _Atomic uint32_t uses;   /* admit.h: contexts that it may hand something over to, a CUDA_GPU_BIT each .. */
     _Atomic bool handing;    /* .. and its thread may be doing so */
-    bool was_handing;        /* .. and was, when it began to wait; second.h */
+    bool was_handing;        /* .. and was, when it began to wait; fallback.h */
     bool words_wanted;       /* there are some, or were not to be had */
     bool words_due;          /* the next mark makes them */
     _Atomic uint64_t *words; /* private ones, the GPU writes */
@@ -375,8 +375,8 @@ void cuda_enter(struct cuda_gpu *g);
 struct cuda_gpu *cuda_entered(void);
 /* The GPU is open from now on. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
-/* Its second context, which is made if there is none yet; NULL: there is none to be had. The same. */
-struct cuda_gpu *cuda_second_open(struct cuda_gpu *first);
+/* Its fallback context, which is made if there is none yet; NULL: there is none to be had. The same. */
+struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
  * is the context's end ends the process. Any thread, no lock held. */

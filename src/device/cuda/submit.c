@@ -8,7 +8,7 @@
 #include "device/cuda/op.h"
 #include "device/cuda/point.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what)
 {
@@ -86,7 +86,7 @@ static void launch(struct dev_queue *q, const struct cuda_op *op)
                      : api->cuLaunchKernel(function(q, l), l->grid[0], l->grid[1], l->grid[2], l->block[0],
                                            l->block[1], l->block[2], l->shared_bytes, cuda_into(q), NULL, extra);
     if (!cuda_outcome(q, r, "the device refused a launch"))
-        cuda_room_unsure(q->client, q->gpu);
+        cuda_capacity_unsure(q->client, q->gpu);
 }
 
 static bool extent(const struct wire_rec_copy *r, uint64_t pitch, uint64_t slice, uint64_t *out)

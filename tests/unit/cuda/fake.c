@@ -13,7 +13,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 
 struct green {
     struct fake_sms sms;
@@ -69,7 +69,7 @@ struct CUgraph_st {
 
 static struct CUgraph_st *executable[1024];
 static unsigned graphs, graph_launches;
-static bool graphs_refused, seconds_refused, lost;
+static bool graphs_refused, fallbacks_refused, lost;
 static void (*asked)(CUstream);
 static void (*launched)(void);
 static unsigned channel_size;
@@ -162,7 +162,7 @@ static size_t stacks[2 * DEV_DEVICES];
 
 static unsigned room_of(const struct cuda_gpu *g)
 {
-    return g ? g->index + g->is_second * DEV_DEVICES : 0;
+    return g ? g->index + g->is_fallback * DEV_DEVICES : 0;
 }
 
 static void take_room(const struct cuda_gpu *g)
@@ -408,12 +408,12 @@ static CUresult graph_launch(CUgraphExec e, CUstream s)
 /* A function is a handle of its library, and of the context in which it was loaded. */
 static CUfunction function_of(const struct cuda_library *l, const struct cuda_gpu *g)
 {
-    return (CUfunction)((uintptr_t)l | g->is_second);
+    return (CUfunction)((uintptr_t)l | g->is_fallback);
 }
 
 static const struct cuda_library *library_of(CUfunction f)
 {
-    cr_assert(!entered || entered->is_second == ((uintptr_t)f & 1), "a function of another context");
+    cr_assert(!entered || entered->is_fallback == ((uintptr_t)f & 1), "a function of another context");
     return (const struct cuda_library *)((uintptr_t)f & ~(uintptr_t)1);
 }
 
@@ -757,16 +757,16 @@ struct dev *fake_devices(uint32_t count)
                                            .memory_total = 80ull << 30,
                                            .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] =
                                                                2048 } } };
-        d.seconds[i] = (struct cuda_gpu) {
+        d.fallbacks[i] = (struct cuda_gpu) {
             .dev = &d,
             .index = i,
-            .is_second = true,
-            .context = (CUcontext)(void *)&d.seconds[i],
+            .is_fallback = true,
+            .context = (CUcontext)(void *)&d.fallbacks[i],
             .info = { .multiprocessors = FAKE_SMS,
                       .memory_total = 80ull << 30,
                       .attributes = { [CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR] = 2048 } }
         };
-        g->room.made = d.seconds[i].room.made = room;
+        g->capacity.made = d.fallbacks[i].capacity.made = room;
         cuda_places_open(g);
         cuda_priorities_open(g);
         cuda_enter(g);
@@ -1146,9 +1146,9 @@ CUresult cuda_gpu_open(struct cuda_gpu *g)
     return CUDA_SUCCESS;
 }
 
-struct cuda_gpu *cuda_second_open(struct cuda_gpu *first)
+struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first)
 {
-    return seconds_refused ? NULL : &first->dev->seconds[first->index];
+    return fallbacks_refused ? NULL : &first->dev->fallbacks[first->index];
 }
 
 /* A client's thread asks. */
@@ -1189,11 +1189,11 @@ CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cud
     return CUDA_SUCCESS;
 }
 
-void fake_room(struct dev *d, unsigned size)
+void fake_capacity(struct dev *d, unsigned size)
 {
     room = size + 1; /* the one that prints */
     for (uint32_t i = 0; i < d->count; i++)
-        d->gpus[i].room = d->seconds[i].room = (struct cuda_room) { .made = size, .nodes = UINT16_MAX };
+        d->gpus[i].capacity = d->fallbacks[i].capacity = (struct cuda_capacity) { .made = size, .nodes = UINT16_MAX };
 }
 
 void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held)
@@ -1205,7 +1205,7 @@ void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held
     pthread_mutex_unlock(&d->lock);
 }
 
-void fake_refuse_seconds(bool refuse)
+void fake_refuse_fallbacks(bool refuse)
 {
-    seconds_refused = refuse;
+    fallbacks_refused = refuse;
 }

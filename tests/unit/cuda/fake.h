@@ -67,14 +67,14 @@ unsigned fake_graph_launches(void);
 /* Graphs do not take other kernels than those that they were made with. */
 void fake_refuse_graphs(bool refuse);
 /* Contexts have room for so many streams, at least 32, and for no graph. */
-void fake_room(struct dev *d, unsigned size);
+void fake_capacity(struct dev *d, unsigned size);
 /* What is in flight may take so long for a safe point to be tried (CUDA_NEVER: nobody waits for one), and what is not known so long to end; nobody stays where
  * that is not so for longer than `held`. */
 void fake_patience(struct dev *d, uint64_t rest, uint64_t unknown, uint64_t held);
 /* The limit of the stack, as it was set last in the context that is entered. */
 size_t fake_stack(void);
-/* GPUs have no second context. */
-void fake_refuse_seconds(bool refuse);
+/* GPUs have no fallback context. */
+void fake_refuse_fallbacks(bool refuse);
 /* What kernels have printed since the last call, if nobody synchronised. */
 const char *fake_printed(void);
 /* The numbers of kernels and copies that have happened since the last call, in order. */

@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include "device/cuda/admit.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 #include "fake.h"
 #include "transport/memfd.h"
 
@@ -250,7 +250,7 @@ Test(admit, others_join_a_safe_point, .init = begin, .fini = end)
 /* Each context has its own. */
 Test(admit, a_safe_point_holds_up_nobody_in_another_context, .init = begin, .fini = end)
 {
-    const uint32_t fallback = CUDA_GPU_BIT(&d->seconds[0]);
+    const uint32_t fallback = CUDA_GPU_BIT(&d->fallbacks[0]);
     cr_assert(cuda_admit_try(d, two, fallback), "what runs is in the primary one");
     launches_go_on();
     cr_assert_not(cuda_admit_try(d, two, 1));

@@ -281,7 +281,7 @@ Test(far, the_way_is_waited_for_without_the_memory)
     cuda_flush(other);
     fake_patience(d, 0, 0, 0);
     pthread_mutex_lock(&d->lock);
-    d->gpus[1].room.made = d->gpus[1].room.used = 32;
+    d->gpus[1].capacity.made = d->gpus[1].capacity.used = 32;
     pthread_mutex_unlock(&d->lock);
     while (cuda_is_quiet(d, 2)) /* the watch has seen it */
         sched_yield();
@@ -300,14 +300,14 @@ Test(far, the_way_is_waited_for_without_the_memory)
     fake_client_end(other);
 }
 
-/* Arrays may be in a GPU's second context, whose streams are its own. */
+/* Arrays may be in a GPU's fallback context, whose streams are its own. */
 Test(far, each_context_has_its_own_way)
 {
     struct dev *d = fake_devices(2);
     struct dev_client *c = client(d);
     struct dev_queue *q = queue(c, 0, 1);
-    const uint32_t first = d->gpus[1].room.used, second = d->seconds[1].room.used;
-    struct cuda_gpu *to[] = { &d->gpus[1], &d->seconds[1] };
+    const uint32_t first = d->gpus[1].capacity.used, second = d->fallbacks[1].capacity.used;
+    struct cuda_gpu *to[] = { &d->gpus[1], &d->fallbacks[1] };
     CUstream into[2];
     cuda_stream_place(q);
     for (unsigned i = 0; i < 2; i++) {
@@ -317,11 +317,11 @@ Test(far, each_context_has_its_own_way)
         cr_assert_eq(cuda_leave(q, to[i], CUDA_SUCCESS), CUDA_SUCCESS);
     }
     cr_assert_neq(into[0], into[1]);
-    cr_assert_eq(d->gpus[1].room.used, first + 1);
-    cr_assert_eq(d->seconds[1].room.used, second + 1);
+    cr_assert_eq(d->gpus[1].capacity.used, first + 1);
+    cr_assert_eq(d->fallbacks[1].capacity.used, second + 1);
     fake_client_end(c);
-    cr_assert_eq(d->gpus[1].room.used, first);
-    cr_assert_eq(d->seconds[1].room.used, second);
+    cr_assert_eq(d->gpus[1].capacity.used, first);
+    cr_assert_eq(d->fallbacks[1].capacity.used, second);
 }
 
 static bool access_refused;

@@ -10,8 +10,8 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 
 TestSuite(library, .timeout = 30);
 
@@ -166,7 +166,7 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-/* There is no second context. */
+/* There is no fallback context. */
 struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
 {
     return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
@@ -177,7 +177,7 @@ void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
     cuda_admit_end(&d, 1);
 }
 
-struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
+struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
 {
     return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
 }
@@ -255,8 +255,8 @@ static void start(struct opener *o, uint32_t uid)
 static void begin(void)
 {
     d.count = 1;
-    d.gpus[0].dev = d.seconds[0].dev = &d;
-    d.seconds[0].is_second = true;
+    d.gpus[0].dev = d.fallbacks[0].dev = &d;
+    d.fallbacks[0].is_fallback = true;
     gm_list_init(&d.libraries);
     gm_list_init(&d.loading);
     gm_list_init(&d.unused);
@@ -608,11 +608,11 @@ Test(library, much_local_memory_goes_with_whoever_needed_it, .init = begin)
     }
     launch_with(&clients[0], l, 8 << 10);
     gm_list_remove(&clients[0].link);
-    cuda_room_shrink(&d);
+    cuda_capacity_shrink(&d);
     cr_assert_eq(shrunk, 0, "so little stays");
     launch_with(&clients[0], l, 128 << 10);
     launch_with(&clients[1], l, 4 << 10); /* there is room for it */
-    cuda_room_shrink(&d);
+    cuda_capacity_shrink(&d);
     cr_assert_eq(shrunk, 4 << 10);
     cr_assert_eq(gpu->local, 4 << 10);
 }
@@ -627,7 +627,7 @@ Test(library, whoever_fails_to_get_local_memory_leaves_no_claim, .init = begin)
     }
     launch_with(&clients[1], l, 4 << 10);
     launch_with(&clients[0], l, 512 << 10);
-    cuda_room_unsure(&clients[0], gpu);
+    cuda_capacity_unsure(&clients[0], gpu);
     cr_assert_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));
     local = 4 << 10;
     cr_assert_not_null(cuda_library_known(&clients[1], gpu, l, (CUkernel)(void *)&busy));

@@ -9,8 +9,8 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/admit.h"
 #include "device/cuda/library.h"
-#include "device/cuda/room.h"
-#include "device/cuda/second.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/fallback.h"
 #include "device/cuda/values.h"
 #include "files.h"
 #include "transport/memfd.h"
@@ -58,12 +58,12 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     return true;
 }
 
-void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
 }
 
@@ -77,7 +77,7 @@ void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
 {
 }
 
-struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
+struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
 {
     return &c->dev->gpus[device];
 }

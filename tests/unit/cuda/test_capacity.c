@@ -4,10 +4,10 @@
 #include <sched.h>
 
 #include "device/cuda/admit.h"
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 #include "fake.h"
 
-TestSuite(room, .timeout = 20);
+TestSuite(capacity, .timeout = 20);
 
 #define ROOM   32u
 #define QUEUES 40u
@@ -29,7 +29,7 @@ static struct dev_queue *queue(struct dev_client *c, uint32_t number)
 static void begin_with(uint32_t multiprocessors)
 {
     d = fake_device();
-    fake_room(d, ROOM);
+    fake_capacity(d, ROOM);
     one = fake_client(d, FAKE_SMS, 0);
     two = fake_client(d, multiprocessors, 0);
     runs_on = queue(one, 1);
@@ -80,14 +80,14 @@ static void wait_until_over(unsigned count)
             sched_yield();
 }
 
-Test(room, streams_are_made_beside_a_kernel, .init = begin, .fini = end)
+Test(capacity, streams_are_made_beside_a_kernel, .init = begin, .fini = end)
 {
     launch_on(ROOM - 1);
     fake_expect(2, ROOM - 1);
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
 }
 
-Test(room, what_is_destroyed_leaves_its_place, .init = begin, .fini = end)
+Test(capacity, what_is_destroyed_leaves_its_place, .init = begin, .fini = end)
 {
     for (unsigned i = 0; i < 5; i++) {
         launch_on(ROOM - 1);
@@ -117,10 +117,10 @@ static void wait_until_happened(uint32_t number, unsigned times)
 }
 
 /* The more so as something of its own runs until then. */
-Test(room, whoever_wants_more_waits, .init = begin, .fini = end)
+Test(capacity, whoever_wants_more_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
-    fake_refuse_seconds(true);
+    fake_refuse_fallbacks(true);
     cr_assert_eq(pthread_create(&thread, NULL, launch_everywhere, NULL), 0);
     wait_until_happened(2, ROOM - 1);
     for (const uint64_t until = gm_now_ns() + 20 * GM_NS_PER_MS; gm_now_ns() < until;)
@@ -130,16 +130,16 @@ Test(room, whoever_wants_more_waits, .init = begin, .fini = end)
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
     fake_expect(2, QUEUES - ROOM + 1);
-    fake_refuse_seconds(false);
+    fake_refuse_fallbacks(false);
 }
 
-Test(room, or_goes_elsewhere, .init = begin, .fini = end)
+Test(capacity, or_goes_elsewhere, .init = begin, .fini = end)
 {
     launch_on(ROOM - 1);
     wait_until_over(ROOM - 1);
     launch(ROOM);
     fake_expect(2, ROOM);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
 }
 
 static void begin_with_a_share(void)
@@ -147,14 +147,14 @@ static void begin_with_a_share(void)
     begin_with(40);
 }
 
-Test(room, a_green_context_has_its_own, .init = begin_with_a_share, .fini = end)
+Test(capacity, a_green_context_has_its_own, .init = begin_with_a_share, .fini = end)
 {
     launch_on(ROOM);
     fake_expect(2, ROOM);
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
     wait_until_over(ROOM);
     launch(ROOM);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
 }
 
 static void launch_rows(unsigned count)
@@ -163,7 +163,7 @@ static void launch_rows(unsigned count)
         fake_launch_one_of_many(queues[0], ++seqs[0], 3);
 }
 
-Test(room, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
+Test(capacity, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
 {
     launch_rows(20);
     wait_until_over(1);
@@ -178,7 +178,7 @@ Test(room, rows_are_graphs_when_it_is_quiet, .init = begin, .fini = end)
     fake_expect(3, 16 * 20);
 }
 
-Test(room, so_are_runs, .init = begin, .fini = end)
+Test(capacity, so_are_runs, .init = begin, .fini = end)
 {
     static const uint8_t records[] = { 1, 2, 3 };
     const struct dev_run r = { .records = records, .size = sizeof(records), .seq = 2, .count = 3 };
@@ -197,7 +197,7 @@ static unsigned instantiated, refusals;
 
 static CUresult instantiate_last(CUgraphExec *out, CUgraph g, unsigned long long flags)
 {
-    cr_assert_eq(d->gpus[0].room.used, ROOM, "others find no place");
+    cr_assert_eq(d->gpus[0].capacity.used, ROOM, "others find no place");
     instantiated++;
     if (refusals == 0)
         return instantiate(out, g, flags);
@@ -206,23 +206,23 @@ static CUresult instantiate_last(CUgraphExec *out, CUgraph g, unsigned long long
 }
 
 /* Or two would find the same last one; and it is given back. */
-Test(room, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
+Test(capacity, a_graph_has_its_place_before_it_is_made, .init = begin, .fini = end)
 {
     instantiate = d->api.cuGraphInstantiateWithFlags;
     d->api.cuGraphInstantiateWithFlags = instantiate_last;
     fake_hold(runs_on->stream, false);
     fake_patience(d, CUDA_NEVER, 0, 0); /* and nobody has to wait */
     pthread_mutex_lock(&d->lock);
-    d->gpus[0].room.nodes = 0;
-    d->gpus[0].room.used = ROOM - 1;
+    d->gpus[0].capacity.nodes = 0;
+    d->gpus[0].capacity.used = ROOM - 1;
     pthread_mutex_unlock(&d->lock);
     refusals = 2;
     launch_rows(100);
     wait_until_over(1);
     cr_assert_eq(instantiated, 3);
     cr_assert_gt(fake_graph_launches(), 0);
-    cr_assert_eq(d->gpus[0].room.used, ROOM);
-    cr_assert_eq(d->gpus[0].room.nodes, 16);
+    cr_assert_eq(d->gpus[0].capacity.used, ROOM);
+    cr_assert_eq(d->gpus[0].capacity.nodes, 16);
 }
 
 static void begin_with_graphs(void)
@@ -231,14 +231,14 @@ static void begin_with_graphs(void)
     fake_hold(runs_on->stream, false);
     fake_patience(d, CUDA_NEVER, 0, 0);
     pthread_mutex_lock(&d->lock);
-    d->gpus[0].room.nodes = 0;
+    d->gpus[0].capacity.nodes = 0;
     pthread_mutex_unlock(&d->lock);
 }
 
 /* The driver has it until then, and so its place. */
-Test(room, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs, .fini = end)
+Test(capacity, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs, .fini = end)
 {
-    const struct cuda_room *room = &d->gpus[0].room;
+    const struct cuda_capacity *room = &d->gpus[0].capacity;
     const uint32_t streams = room->used;
     fake_hold(queues[0]->stream, true);
     launch_rows(8);
@@ -251,14 +251,14 @@ Test(room, a_graph_keeps_its_place_while_it_runs, .init = begin_with_graphs, .fi
     cr_assert_eq(room->nodes, 16 + 16 + 4);
     struct cuda_exec next;
     const uint32_t rest = 3000 - 16 - 4; /* of a new context's nodes */
-    cr_assert_not(cuda_room_take_graph(queues[0], rest, 0, &next));
+    cr_assert_not(cuda_capacity_take_graph(queues[0], rest, 0, &next));
     fake_hold(queues[0]->stream, false);
     wait_until_over(1);
     cr_assert_eq(fake_graphs(), 2);
-    cr_assert(cuda_room_take_graph(queues[0], rest, 0, &next));
+    cr_assert(cuda_capacity_take_graph(queues[0], rest, 0, &next));
     cr_assert_eq(room->used, streams + 3);
     cr_assert_eq(room->nodes, 3000);
-    cuda_room_graph_destroy(two, &next);
+    cuda_capacity_graph_destroy(two, &next);
 }
 
 static CUresult (*ask)(CUevent e);
@@ -282,7 +282,7 @@ static CUresult ask_beside(CUevent e)
     return ask(e);
 }
 
-Test(room, the_watch_goes_on_while_the_driver_is_asked, .init = begin_with_graphs, .fini = end)
+Test(capacity, the_watch_goes_on_while_the_driver_is_asked, .init = begin_with_graphs, .fini = end)
 {
     struct cuda_exec next;
     ask = d->api.cuEventQuery;
@@ -291,33 +291,33 @@ Test(room, the_watch_goes_on_while_the_driver_is_asked, .init = begin_with_graph
     launch_rows(8);
     atomic_fetch_add(&two->runs.modules, 1);
     launch_rows(16);
-    cr_assert_not(cuda_room_take_graph(queues[0], 3000, 0, &next));
+    cr_assert_not(cuda_capacity_take_graph(queues[0], 3000, 0, &next));
     cr_assert(atomic_load(&over), "there was something to ask");
     fake_hold(queues[0]->stream, false);
     d->api.cuEventQuery = ask;
 }
 
 /* Nor would a run be learnt for which there is none in the end. */
-Test(room, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
+Test(capacity, a_run_has_its_place_before_it_is_learnt, .init = begin, .fini = end)
 {
     static const uint8_t records[] = { 1, 2, 3 };
     const struct dev_run r = { .records = records, .size = sizeof(records), .seq = 2, .count = 3 };
     struct cuda_exec other;
     pthread_mutex_lock(&d->lock);
-    d->gpus[0].room.nodes = 0;
-    d->gpus[0].room.used = ROOM - 2; /* the stream that learns takes one, too */
+    d->gpus[0].capacity.nodes = 0;
+    d->gpus[0].capacity.used = ROOM - 2; /* the stream that learns takes one, too */
     pthread_mutex_unlock(&d->lock);
     cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_PLAIN);
     cr_assert_eq(cuda_run_begin(queues[0], &r), DEV_RUN_LEARN);
-    cr_assert_eq(d->gpus[0].room.nodes, 3);
-    cr_assert_not(cuda_room_take_graph(runs_on, 3, 0, &other));
+    cr_assert_eq(d->gpus[0].capacity.nodes, 3);
+    cr_assert_not(cuda_capacity_take_graph(runs_on, 3, 0, &other));
     cuda_run_fails(queues[0]->learning);
     cr_assert_not(cuda_run_end(queues[0], &r));
-    cr_assert_eq(d->gpus[0].room.nodes, 0);
-    cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
-    cr_assert(cuda_room_take_graph(runs_on, 3, 0, &other));
-    cuda_room_graph_destroy(two, &other);
-    cr_assert_eq(d->gpus[0].room.used, ROOM - 2);
+    cr_assert_eq(d->gpus[0].capacity.nodes, 0);
+    cr_assert_eq(d->gpus[0].capacity.used, ROOM - 2);
+    cr_assert(cuda_capacity_take_graph(runs_on, 3, 0, &other));
+    cuda_capacity_graph_destroy(two, &other);
+    cr_assert_eq(d->gpus[0].capacity.used, ROOM - 2);
 }
 
 static void *begin_run(void *arg)
@@ -331,13 +331,13 @@ static void *begin_run(void *arg)
 }
 
 /* A run is learnt in a stream of its green context, which has room for others. */
-Test(room, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
+Test(capacity, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
 {
     pthread_t thread;
     launch_on(ROOM);
     wait_until_over(ROOM);
-    d->gpus[0].room.made = 2 * ROOM;
-    d->gpus[0].room.nodes = 0;
+    d->gpus[0].capacity.made = 2 * ROOM;
+    d->gpus[0].capacity.nodes = 0;
     cr_assert_eq(pthread_create(&thread, NULL, begin_run, NULL), 0);
     for (const uint64_t until = gm_now_ns() + GM_NS_PER_S; !atomic_load(&over) && gm_now_ns() < until;)
         sched_yield();
@@ -358,20 +358,20 @@ static void deny(void)
     }
 }
 
-Test(room, what_is_denied_runs_all_the_same, .init = begin, .fini = end)
+Test(capacity, what_is_denied_runs_all_the_same, .init = begin, .fini = end)
 {
     deny();
     fake_launch_as(queues[0], ++seqs[0], &(struct fake_kernel) { .number = 4, .unknown = true });
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
 }
 
-Test(room, nor_is_there_room_beside_it, .init = begin, .fini = end)
+Test(capacity, nor_is_there_room_beside_it, .init = begin, .fini = end)
 {
     deny();
     launch_on(ROOM - 1);
     wait_until_over(ROOM - 1);
     launch(ROOM);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
 }
 
 /* --- stacks ----------------------------------------------------------------------------------------------------------- */
@@ -395,7 +395,7 @@ static void raise_stack(struct dev_client *c, uint64_t value)
 }
 
 /* 80 GiB, and 2,048 threads on each multiprocessor. */
-Test(room, all_stacks_together_are_an_eighth_of_the_memory)
+Test(capacity, all_stacks_together_are_an_eighth_of_the_memory)
 {
     struct dev *device = fake_device();
     struct dev_client *c = fake_client(device, FAKE_SMS, 0);
@@ -406,7 +406,7 @@ Test(room, all_stacks_together_are_an_eighth_of_the_memory)
 }
 
 /* The limit is larger meanwhile, for the local memory of somebody's kernel. */
-Test(room, a_stack_stays_when_local_memory_goes)
+Test(capacity, a_stack_stays_when_local_memory_goes)
 {
     struct dev *device = fake_device();
     struct cuda_gpu *g = &device->gpus[0];
@@ -419,14 +419,14 @@ Test(room, a_stack_stays_when_local_memory_goes)
     raise_stack(c, 8u << 10);
     raise_stack(c, 2u << 10);
     large->local[0] = 0;
-    cuda_room_shrink(device);
+    cuda_capacity_shrink(device);
     cr_assert_eq(fake_stack(), 8u << 10);
     cr_assert_eq(g->local, 8u << 10);
     raise_stack(c, 12u << 10);
     cr_assert_eq(fake_stack(), 12u << 10);
     cuda_limits_shrink(g); /* for what was before */
     cr_assert_eq(fake_stack(), 12u << 10);
-    cuda_room_local(g, local); /* meanwhile somebody else has come, who needs it */
+    cuda_capacity_local(g, local); /* meanwhile somebody else has come, who needs it */
     cuda_limits_shrink(g);
     cr_assert_eq(fake_stack(), local);
     fake_client_end(large);
@@ -434,12 +434,12 @@ Test(room, a_stack_stays_when_local_memory_goes)
 }
 
 /* Whoever wants a stack has it elsewhere, and the kernel's local memory is not asked for there. */
-Test(room, nobody_waits_for_a_kernel_that_wants_a_stack, .init = begin, .fini = end)
+Test(capacity, nobody_waits_for_a_kernel_that_wants_a_stack, .init = begin, .fini = end)
 {
     atomic_store(&d->gpus[0].local, 400u << 10);
     raise_stack(two, 4u << 10);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
-    cuda_enter(&d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
+    cuda_enter(&d->fallbacks[0]);
     cr_assert_eq(fake_stack(), 4u << 10);
     cuda_enter(&d->gpus[0]);
     cr_assert_eq(fake_stack(), 0);
@@ -453,7 +453,7 @@ static CUresult set_limit_up_to(CUlimit limit, size_t value)
 }
 
 /* Nor is anybody refused a small one. */
-Test(room, local_memory_that_there_is_not_is_not_for_a_stack)
+Test(capacity, local_memory_that_there_is_not_is_not_for_a_stack)
 {
     struct dev *device = fake_device();
     struct cuda_gpu *g = &device->gpus[0];

@@ -1,8 +1,8 @@
 /*
- * A second context of a GPU, for clients that somebody's long kernel keeps from loading theirs.
+ * A fallback context of a GPU, for clients that somebody's long kernel keeps from loading theirs.
  *
  * A load waits until nothing runs in its context (admit.h), and the primary context is everybody's: beside a kernel that does not end nobody could
- * begin. So a client whose load has waited for some time goes to a second context, made for the first one that needs it. There the hardware gives both
+ * begin. So a client whose load has waited for some time goes to a fallback context, made for the first one that needs it. There the hardware gives both
  * contexts the GPU in turn, as it does with two processes: slower than beside each other, but nobody waits for somebody else's kernel. When
  * no operation in the primary context has taken long for a while, its clients come back; those that have to have something made there, when it is quiet.
  *
@@ -13,8 +13,8 @@
  *
  * The client's thread, where nothing else is said.
  */
-#ifndef GMUX_DEVICE_CUDA_SECOND_H
-#define GMUX_DEVICE_CUDA_SECOND_H
+#ifndef GMUX_DEVICE_CUDA_FALLBACK_H
+#define GMUX_DEVICE_CUDA_FALLBACK_H
 
 #include "base/clock.h"
 #include "device/cuda/state.h"
@@ -34,16 +34,16 @@ struct cuda_op_launch;
  * (admit.h) until cuda_settled(). NULL: it is about to be stopped. */
 struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move);
 void cuda_settled(struct dev_client *c, struct cuda_gpu *g);
-/* A GPU that the client begins to use, which is entered: its place there, in the second context where the share that it is to have would have
+/* A GPU that the client begins to use, which is entered: its place there, in the fallback context where the share that it is to have would have
  * to wait. An order's thread. */
-CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g);
+CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g);
 /* As cuda_settle() for what is the same in both contexts, without going anywhere: any thread. cuda_admit_end() follows. */
-struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device);
+struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device);
 /* Nothing of the client is in flight: it comes back, where it can. */
-void cuda_second_return(struct dev_client *c);
+void cuda_fallback_return(struct dev_client *c);
 /* The kernel of a launch, in the context of the queue, which may have gone there. False: the client has an error, or is about to be stopped. */
-bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l);
+bool cuda_fallback_find(struct dev_queue *q, struct cuda_op_launch *l);
 /* A kernel that is loaded takes at least so much dynamic shared memory, in its context. */
-void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes);
+void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 
 #include "base/log.h"
 #include "device/cuda/array.h"
@@ -6,7 +6,7 @@
 #include "device/cuda/op.h"
 #include "device/cuda/admit.h"
 
-static struct gm_log_topic topic = GM_LOG_TOPIC("second");
+static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
 
 /* Whoever could not go when it was time to tries again soon. */
 #define RETRY_PART 8u
@@ -77,18 +77,18 @@ static bool go(struct dev_client *c, struct cuda_gpu *to)
 }
 
 /* moves_lock is held, or nobody else knows of the client yet. */
-static void note_away(struct dev_client *c, const struct cuda_gpu *second)
+static void note_away(struct dev_client *c, const struct cuda_gpu *fallback)
 {
     c->away_ns = c->away_ns ? GM_MIN(2 * c->away_ns, CUDA_AWAY_MAX_NS) : c->dev->calm_ns;
     atomic_store_explicit(&c->away_until, gm_now_ns() + c->away_ns, memory_order_relaxed);
-    atomic_fetch_or_explicit(&c->away, 1u << second->index, memory_order_release);
-    gm_info(&topic, "a client is in the second context of device %u: a kernel keeps it from loading its own",
-            second->index);
+    atomic_fetch_or_explicit(&c->away, 1u << fallback->index, memory_order_release);
+    gm_info(&topic, "a client is in the fallback context of device %u: a kernel keeps it from loading its own",
+            fallback->index);
 }
 
 static struct cuda_gpu *other_of(struct cuda_gpu *g)
 {
-    return g->is_second ? &g->dev->gpus[g->index] : &g->dev->seconds[g->index];
+    return g->is_fallback ? &g->dev->gpus[g->index] : &g->dev->fallbacks[g->index];
 }
 
 /* moves_lock is held. */
@@ -103,9 +103,11 @@ static void move(struct dev_client *c, struct cuda_gpu *from)
 {
     if (pthread_mutex_trylock(&c->moves_lock) != 0)
         return;
-    struct cuda_gpu *to = !may_go(c, from->index) ? NULL : from->is_second ? other_of(from) : cuda_second_open(from);
+    struct cuda_gpu *to = !may_go(c, from->index) ? NULL
+                          : from->is_fallback     ? other_of(from)
+                                                  : cuda_fallback_open(from);
     if (to && go(c, to)) {
-        if (to->is_second) {
+        if (to->is_fallback) {
             note_away(c, to);
         } else {
             note_back(c, to);
@@ -119,22 +121,22 @@ static void move(struct dev_client *c, struct cuda_gpu *from)
 static bool come_back(struct dev_client *c, struct cuda_gpu *first)
 {
     struct dev *d = c->dev;
-    const struct cuda_gpu *second = &d->seconds[first->index];
-    bool grows = cuda_limits_are_behind(first, second);
+    const struct cuda_gpu *fallback = &d->fallbacks[first->index];
+    bool grows = cuda_limits_are_behind(first, fallback);
     if (!cuda_is_calm(first, d->calm_ns) || !may_go(c, first->index) ||
         (grows && !cuda_admit_try(d, c, CUDA_GPU_BIT(first))))
         return false;
     bool back = go(c, first);
     if (back && grows) {
         cuda_enter(first);
-        cuda_limits_follow(first, second);
+        cuda_limits_follow(first, fallback);
     }
     if (grows)
         cuda_admit_end(d, CUDA_GPU_BIT(first));
     return back;
 }
 
-void cuda_second_return(struct dev_client *c)
+void cuda_fallback_return(struct dev_client *c)
 {
     struct dev *d = c->dev;
     uint64_t now = gm_now_ns();
@@ -143,7 +145,7 @@ void cuda_second_return(struct dev_client *c)
         return;
     atomic_store_explicit(&c->away_until, now + d->held_ns, memory_order_relaxed);
     for (uint32_t i = 0; i < d->count; i++) {
-        if (!cuda_home(c, i)->is_second || !come_back(c, &d->gpus[i]))
+        if (!cuda_home(c, i)->is_fallback || !come_back(c, &d->gpus[i]))
             continue;
         note_back(c, &d->gpus[i]);
     }
@@ -208,24 +210,24 @@ void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
     cuda_hands_back(c);
 }
 
-CUresult cuda_second_seat(struct dev_client *c, struct cuda_gpu *g)
+CUresult cuda_fallback_seat(struct dev_client *c, struct cuda_gpu *g)
 {
     struct dev *d = c->dev;
     const uint32_t multiprocessors = c->multiprocessors[g->index];
-    struct cuda_gpu *second = NULL;
+    struct cuda_gpu *fallback = NULL;
     if (cuda_place_is_part(g, multiprocessors)) {
         if (cuda_admit_wait(d, c, CUDA_GPU_BIT(g), patience(c, gm_now_ns())))
             cuda_admit_end(d, CUDA_GPU_BIT(g)); /* it is about to be taken again */
         else if (!cuda_is_leaving(d, c))
-            second = cuda_second_open(g);
+            fallback = cuda_fallback_open(g);
     }
-    CUresult r = cuda_place_set(c, second ? second : g, multiprocessors, c->priority);
-    if (r == CUDA_SUCCESS && second)
-        note_away(c, second);
+    CUresult r = cuda_place_set(c, fallback ? fallback : g, multiprocessors, c->priority);
+    if (r == CUDA_SUCCESS && fallback)
+        note_away(c, fallback);
     return r;
 }
 
-struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
+struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
 {
     struct dev *d = c->dev;
     struct cuda_gpu *g = cuda_home(c, device);
@@ -234,7 +236,7 @@ struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
         if (cuda_is_leaving(d, c))
             return NULL;
         until = gm_now_ns() + d->held_ns / RETRY_PART;
-        struct cuda_gpu *other = g->is_second ? &d->gpus[device] : cuda_second_open(g);
+        struct cuda_gpu *other = g->is_fallback ? &d->gpus[device] : cuda_fallback_open(g);
         if (other)
             g = other;
     }
@@ -244,7 +246,7 @@ struct cuda_gpu *cuda_second_or_first(struct dev_client *c, uint32_t device)
 
 /* --- kernels -------------------------------------------------------------------------------------------------------------------- */
 
-void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes)
+void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes)
 {
     const CUfunction_attribute a = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     int now = 0;
@@ -253,7 +255,7 @@ void cuda_second_allow(const struct dev *d, CUfunction f, uint32_t bytes)
     (void)d->api.cuFuncSetAttribute(f, a, (int)bytes);
 }
 
-bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l)
+bool cuda_fallback_find(struct dev_queue *q, struct cuda_op_launch *l)
 {
     struct dev_client *c = q->client;
     CUresult r = cuda_library_launch(c, q->gpu->index, l->library, l->kernel, &l->loaded);
@@ -264,6 +266,6 @@ bool cuda_second_find(struct dev_queue *q, struct cuda_op_launch *l)
     if (!q->stream)
         cuda_stream_place(q); /* it has gone there */
     if (l->shared_bytes)
-        cuda_second_allow(c->dev, l->loaded, l->shared_bytes);
+        cuda_fallback_allow(c->dev, l->loaded, l->shared_bytes);
     return q->stream != NULL;
 }

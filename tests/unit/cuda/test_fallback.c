@@ -1,4 +1,4 @@
-/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's second context, and comes back. */
+/* Beside a kernel that runs on: whoever wants to load one goes to the GPU's fallback context, and comes back. */
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 #include "device/cuda/array.h"
 #include "device/cuda/library.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 #include "fake.h"
 
-TestSuite(second, .timeout = 20);
+TestSuite(fallback, .timeout = 20);
 
 static struct dev *d;
 static struct dev_client *one, *two;
@@ -64,25 +64,25 @@ static void launch_unknown(struct dev_queue *q)
     fake_launch_as(q, ++seq, &(struct fake_kernel) { .number = 3, .unknown = true });
 }
 
-Test(second, a_client_goes_there_to_load, .init = begin, .fini = end)
+Test(fallback, a_client_goes_there_to_load, .init = begin, .fini = end)
 {
     struct dev_queue *other = queue(two, 2);
     launch_unknown(own);
     fake_expect(3, 1);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
-    cr_assert_eq(other->gpu, &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
+    cr_assert_eq(other->gpu, &d->fallbacks[0]);
     cr_assert_eq(cuda_home(one, 0), &d->gpus[0], "whoever need not load stays");
     fake_launch(own, ++seq, 4); /* known in the primary context */
     wait_until_over(two, own);
     fake_expect(4, 1);
 }
 
-Test(second, and_what_it_begins_there_is_there, .init = begin, .fini = end)
+Test(fallback, and_what_it_begins_there_is_there, .init = begin, .fini = end)
 {
     launch_unknown(own);
     struct dev_queue *new = queue(two, 2);
-    cr_assert_eq(new->gpu, &d->seconds[0]);
+    cr_assert_eq(new->gpu, &d->fallbacks[0]);
     fake_launch(new, 1, 5);
     cr_assert_eq(cuda_wait(own, ++seq, new, 1), 0);
     fake_launch(own, ++seq, 6);
@@ -91,7 +91,7 @@ Test(second, and_what_it_begins_there_is_there, .init = begin, .fini = end)
     fake_expect(5, 1);
 }
 
-Test(second, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
+Test(fallback, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
 {
     launch_unknown(own);
     for (unsigned i = 0; i < 16 * 20; i++)
@@ -101,7 +101,7 @@ Test(second, rows_of_launches_are_graphs_there_too, .init = begin, .fini = end)
     cr_assert_gt(fake_graph_launches(), 0);
 }
 
-Test(second, what_was_held_back_is_found_there, .init = begin, .fini = end)
+Test(fallback, what_was_held_back_is_found_there, .init = begin, .fini = end)
 {
     cr_assert_eq(cuda_gate(own, ++seq), 0);
     launch_unknown(own);
@@ -111,7 +111,7 @@ Test(second, what_was_held_back_is_found_there, .init = begin, .fini = end)
     cuda_flush(two);
     cuda_gate_moved(own);
     wait_until_over(two, own);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     fake_expect(4, 1);
 }
 
@@ -136,7 +136,7 @@ static void looks(unsigned times)
         sched_yield();
 }
 
-Test(second, not_while_something_of_it_runs, .init = begin, .fini = end)
+Test(fallback, not_while_something_of_it_runs, .init = begin, .fini = end)
 {
     fake_hold(own->stream, true);
     fake_launch(own, ++seq, 2);
@@ -146,7 +146,7 @@ Test(second, not_while_something_of_it_runs, .init = begin, .fini = end)
     cr_assert_eq(own->gpu, &d->gpus[0]);
     fake_hold(own->stream, false);
     pthread_join(thread, NULL);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
 }
 
 /* It waits, and goes on when the kernel ends. */
@@ -161,9 +161,9 @@ static void stays(void)
     fake_expect(3, 1);
 }
 
-Test(second, not_where_there_is_none, .init = begin, .fini = end)
+Test(fallback, not_where_there_is_none, .init = begin, .fini = end)
 {
-    fake_refuse_seconds(true);
+    fake_refuse_fallbacks(true);
     stays();
 }
 
@@ -174,7 +174,7 @@ static void add_module(struct dev_module *m)
     gm_list_append(&two->modules, &m->link);
 }
 
-Test(second, not_with_variables_of_the_drivers, .init = begin, .fini = end)
+Test(fallback, not_with_variables_of_the_drivers, .init = begin, .fini = end)
 {
     static struct cuda_library l = { .loses_values = true };
     static struct dev_module m = { .library = &l };
@@ -183,7 +183,7 @@ Test(second, not_with_variables_of_the_drivers, .init = begin, .fini = end)
     gm_list_remove(&m.link);
 }
 
-Test(second, not_with_attributes_that_hold_there, .init = begin, .fini = end)
+Test(fallback, not_with_attributes_that_hold_there, .init = begin, .fini = end)
 {
     static struct cuda_library l;
     static struct dev_module m = { .library = &l, .altered = true };
@@ -192,7 +192,7 @@ Test(second, not_with_attributes_that_hold_there, .init = begin, .fini = end)
     gm_list_remove(&m.link);
 }
 
-Test(second, not_with_arrays, .init = begin, .fini = end)
+Test(fallback, not_with_arrays, .init = begin, .fini = end)
 {
     struct cuda_array a = { .exists = true, .gpu = &d->gpus[0] };
     two->arrays = &a;
@@ -210,7 +210,7 @@ static void come_back(void)
 }
 
 /* Which does not hold there; it is a part of the primary context. */
-Test(second, without_its_share, .init = begin, .fini = end)
+Test(fallback, without_its_share, .init = begin, .fini = end)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
     two->seats[0].streams_at = (CUdeviceptr)(uintptr_t)two->session->streams;
@@ -221,7 +221,7 @@ Test(second, without_its_share, .init = begin, .fini = end)
     wait_until_over(two, own);
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
     launch_unknown(own);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     cr_assert_eq(fake_stream_groups(own->stream), 0);
     cr_assert_eq(fake_greens(), 0);
     wait_until_over(two, own);
@@ -232,7 +232,7 @@ Test(second, without_its_share, .init = begin, .fini = end)
 }
 
 /* Which is not there before the kernel has ended. */
-Test(second, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
+Test(fallback, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
 {
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, fake_limit, two), 0);
@@ -242,18 +242,18 @@ Test(second, nor_does_it_wait_for_its_share, .init = begin, .fini = end)
         sched_yield();
     cr_assert(atomic_load(&over));
     pthread_join(loading, NULL);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     pthread_join(thread, NULL);
     cr_assert_eq(fake_greens(), 0);
 }
 
-Test(second, whoever_begins_with_a_share_begins_there, .init = begin, .fini = end)
+Test(fallback, whoever_begins_with_a_share_begins_there, .init = begin, .fini = end)
 {
     struct cuda_place *none = NULL;
     two->multiprocessors[0] = 40;
     atomic_store(&two->seats[0].place, none);
-    cr_assert_eq(cuda_second_seat(two, &d->gpus[0]), CUDA_SUCCESS);
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_fallback_seat(two, &d->gpus[0]), CUDA_SUCCESS);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
     struct dev_queue *new = queue(two, 2);
     fake_launch(new, 1, 5);
     wait_until_over(two, new);
@@ -263,9 +263,9 @@ Test(second, whoever_begins_with_a_share_begins_there, .init = begin, .fini = en
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(new->stream)), 5);
 }
 
-Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
+Test(fallback, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = end)
 {
-    fake_refuse_seconds(true);
+    fake_refuse_fallbacks(true);
     pthread_t thread = loads();
     looks(5);
     atomic_store(&leaving, true);
@@ -273,14 +273,14 @@ Test(second, whoever_is_to_be_stopped_waits_no_longer, .init = begin, .fini = en
     fake_expect(3, 0);
 }
 
-Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
+Test(fallback, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
     two->away_until = 0;
     d->calm_ns = GM_NS_PER_S * 3600;
     (void)cuda_backlog(two);
-    cr_assert_eq(own->gpu, &d->seconds[0], "not before");
+    cr_assert_eq(own->gpu, &d->fallbacks[0], "not before");
     d->calm_ns = 0;
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
@@ -291,7 +291,7 @@ Test(second, it_comes_back_when_it_is_calm, .init = begin, .fini = end)
     fake_expect(3, 2);
 }
 
-Test(second, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .fini = end)
+Test(fallback, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .fini = end)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
     launch_unknown(own);
@@ -304,7 +304,7 @@ Test(second, and_gets_the_share_that_it_was_given_meanwhile, .init = begin, .fin
     cr_assert_eq(__builtin_popcountll(fake_stream_groups(own->stream)), 5);
 }
 
-Test(second, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
+Test(fallback, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
 {
     uint64_t before;
     d->calm_ns = 1000;
@@ -320,7 +320,7 @@ Test(second, it_stays_away_for_longer_each_time, .init = begin, .fini = end)
     while (cuda_is_quiet(d, 1))
         sched_yield();
     launch_unknown(own);
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     cr_assert_eq(two->away_ns, 2 * before);
 }
 
@@ -332,7 +332,7 @@ static void wants_to_come_back(void)
     (void)cuda_backlog(two);
 }
 
-Test(second, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin, .fini = end)
+Test(fallback, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init = begin, .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
@@ -340,13 +340,13 @@ Test(second, whoever_needs_nothing_comes_back_beside_what_has_just_begun, .init 
     cr_assert_eq(own->gpu, &d->gpus[0]);
 }
 
-Test(second, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = end)
+Test(fallback, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
-    atomic_store(&d->seconds[0].stack, 8u << 10);
+    atomic_store(&d->fallbacks[0].stack, 8u << 10);
     wants_to_come_back();
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
     cuda_enter(&d->gpus[0]);
@@ -354,13 +354,13 @@ Test(second, larger_stacks_are_made_when_nothing_runs, .init = begin, .fini = en
 }
 
 /* Until then it goes on where it is. */
-Test(second, so_are_shares, .init = begin, .fini = end)
+Test(fallback, so_are_shares, .init = begin, .fini = end)
 {
     launch_unknown(own);
     wait_until_over(two, own);
     (void)fake_limit(two);
     wants_to_come_back();
-    cr_assert_eq(own->gpu, &d->seconds[0]);
+    cr_assert_eq(own->gpu, &d->fallbacks[0]);
     come_back();
     cr_assert_eq(own->gpu, &d->gpus[0]);
 }
@@ -403,27 +403,27 @@ static void *stop(void *client)
     return NULL;
 }
 
-/* A program is killed whose kernels still run, one that does not end goes to the second context, and others begin: as soon as there is a way
+/* A program is killed whose kernels still run, one that does not end goes to the fallback context, and others begin: as soon as there is a way
  * in either context. */
-Test(second, whoever_begins_goes_where_there_is_a_way_first, .init = begin)
+Test(fallback, whoever_begins_goes_where_there_is_a_way_first, .init = begin)
 {
     struct beginner endless, four[4];
     pthread_t stops, goes_back;
     cr_assert_eq(pthread_create(&stops, NULL, stop, one), 0);
     fake_launch_as(own, ++seq, &(struct fake_kernel) { .number = 6, .unknown = true });
-    cr_assert_eq(cuda_home(two, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
     wait_until_over(two, own);
     endless = (struct beginner) { .c = fake_client(d, FAKE_SMS, 0) };
     endless.q = queue(endless.c, 1);
     fake_launch_as(endless.q, 1, &(struct fake_kernel) { .number = 6, .unknown = true });
-    cr_assert_eq(cuda_home(endless.c, 0), &d->seconds[0]);
+    cr_assert_eq(cuda_home(endless.c, 0), &d->fallbacks[0]);
     wait_until_over(endless.c, endless.q);
     fake_hold(endless.q->stream, true);
     fake_launch_as(endless.q, 2, &(struct fake_kernel) { .number = 6, .unknown = true });
     cuda_flush(endless.c);
     for (unsigned i = 0; i < GM_ARRAY_LEN(four); i++)
         start(&four[i]);
-    while (cuda_is_quiet(d, CUDA_GPU_BIT(&d->seconds[0])))
+    while (cuda_is_quiet(d, CUDA_GPU_BIT(&d->fallbacks[0])))
         sched_yield();
     cr_assert_eq(pthread_create(&goes_back, NULL, launch_another, NULL), 0);
     const uint64_t begun = gm_now_ns();

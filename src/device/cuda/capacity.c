@@ -1,4 +1,4 @@
-#include "device/cuda/room.h"
+#include "device/cuda/capacity.h"
 
 #include <stdlib.h>
 
@@ -6,9 +6,9 @@
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/second.h"
+#include "device/cuda/fallback.h"
 
-static struct gm_log_topic topic = GM_LOG_TOPIC("room");
+static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 
 /* So many streams the driver makes without waiting, in a context that is new; measured: 33 to 40. */
 #define AT_FIRST 32u
@@ -23,13 +23,13 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("room");
 
 /* --- streams and graphs --------------------------------------------------------------------------------------------- */
 
-static struct cuda_room *room_of(struct cuda_gpu *g, struct cuda_place *p)
+static struct cuda_capacity *capacity_of(struct cuda_gpu *g, struct cuda_place *p)
 {
-    return p && p->green ? &p->room : &g->room;
+    return p && p->green ? &p->capacity : &g->capacity;
 }
 
 /* dev->lock held. */
-static uint32_t places(const struct cuda_room *r)
+static uint32_t places(const struct cuda_capacity *r)
 {
     return GM_MAX(r->made, AT_FIRST);
 }
@@ -51,8 +51,8 @@ static void look_for_gone(struct dev *d)
             continue;
         (void)d->api.cuEventDestroy_v2(l->done);
         pthread_mutex_lock(&d->lock);
-        l->gpu->room.used--;
-        l->gpu->room.nodes -= l->nodes;
+        l->gpu->capacity.used--;
+        l->gpu->capacity.nodes -= l->nodes;
         pthread_mutex_unlock(&d->lock);
         gm_list_remove(&l->link);
         free(l);
@@ -61,7 +61,7 @@ static void look_for_gone(struct dev *d)
 }
 
 /* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`: they are taken all the same. */
-static bool try_take(struct dev *d, struct cuda_room *r, uint32_t nodes, bool always)
+static bool try_take(struct dev *d, struct cuda_capacity *r, uint32_t nodes, bool always)
 {
     pthread_mutex_lock(&d->lock);
     const bool has = r->used < places(r) && (!nodes || r->nodes + nodes <= GM_MAX(r->nodes_made, NODES_AT_FIRST));
@@ -73,7 +73,7 @@ static bool try_take(struct dev *d, struct cuda_room *r, uint32_t nodes, bool al
     return has;
 }
 
-static bool take(struct dev *d, struct cuda_room *r, uint32_t nodes)
+static bool take(struct dev *d, struct cuda_capacity *r, uint32_t nodes)
 {
     if (try_take(d, r, nodes, false))
         return true;
@@ -81,7 +81,7 @@ static bool take(struct dev *d, struct cuda_room *r, uint32_t nodes)
     return try_take(d, r, nodes, false);
 }
 
-static void give(struct dev *d, struct cuda_room *r, uint32_t nodes)
+static void give(struct dev *d, struct cuda_capacity *r, uint32_t nodes)
 {
     pthread_mutex_lock(&d->lock);
     r->used--;
@@ -90,7 +90,7 @@ static void give(struct dev *d, struct cuda_room *r, uint32_t nodes)
 }
 
 /* So many there have been, and can be had again. */
-static void note_made(struct dev *d, struct cuda_room *r, uint32_t more)
+static void note_made(struct dev *d, struct cuda_capacity *r, uint32_t more)
 {
     pthread_mutex_lock(&d->lock);
     r->made = GM_MAX(r->made, r->used + more);
@@ -107,7 +107,7 @@ static CUresult create(struct cuda_gpu *g, const struct cuda_place *p, int prior
 }
 
 /* Places for those that will be wanted. */
-static void widen(struct cuda_gpu *g, struct cuda_room *r, const struct cuda_place *p, uint32_t count)
+static void widen(struct cuda_gpu *g, struct cuda_capacity *r, const struct cuda_place *p, uint32_t count)
 {
     struct dev *d = g->dev;
     CUstream spare[AHEAD];
@@ -119,61 +119,61 @@ static void widen(struct cuda_gpu *g, struct cuda_room *r, const struct cuda_pla
     note_made(d, r, n);
 }
 
-void cuda_room_open(struct cuda_gpu *g)
+void cuda_capacity_open(struct cuda_gpu *g)
 {
-    widen(g, &g->room, NULL, AHEAD);
+    widen(g, &g->capacity, NULL, AHEAD);
 }
 
-CUresult cuda_room_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority, bool waited,
-                          CUstream *out)
+CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+                              bool waited, CUstream *out)
 {
     struct dev *d = c->dev;
-    struct cuda_room *room = room_of(g, p);
-    bool has = take(d, room, 0);
+    struct cuda_capacity *of = capacity_of(g, p);
+    bool has = take(d, of, 0);
     if (!has && !waited)
         return CUDA_ERROR_NOT_READY;
     cuda_enter(g);
     CUresult r = create(g, p, priority, out);
     if (!has && r == CUDA_SUCCESS) {
-        (void)try_take(d, room, 0, true);
-        widen(g, room, p, SPARE);
+        (void)try_take(d, of, 0, true);
+        widen(g, of, p, SPARE);
     }
     if (has && r != CUDA_SUCCESS)
-        give(d, room, 0);
+        give(d, of, 0);
     return r;
 }
 
-CUresult cuda_room_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
-                               CUstream *out)
+CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
+                                   CUstream *out)
 {
-    CUresult r = cuda_room_stream(c, g, p, priority, false, out);
+    CUresult r = cuda_capacity_stream(c, g, p, priority, false, out);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
     if (!cuda_settle(c, g, false))
         return r;
-    r = cuda_room_stream(c, g, p, priority, true, out);
+    r = cuda_capacity_stream(c, g, p, priority, true, out);
     cuda_settled(c, g);
     return r;
 }
 
-void cuda_room_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
+void cuda_capacity_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s)
 {
     (void)g->dev->api.cuStreamDestroy_v2(s);
-    give(g->dev, room_of(g, p), 0);
+    give(g->dev, capacity_of(g, p), 0);
 }
 
-bool cuda_room_may_grow(struct dev_queue *q, uint64_t deadline)
+bool cuda_capacity_may_grow(struct dev_queue *q, uint64_t deadline)
 {
     return cuda_own_wait(q->client, CUDA_GPU_BIT(q->gpu), deadline) &&
            cuda_is_quiet(q->client->dev, CUDA_GPU_BIT(q->gpu));
 }
 
-bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out)
+bool cuda_capacity_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline, struct cuda_exec *out)
 {
     struct dev *d = q->client->dev;
-    struct cuda_room *r = &q->gpu->room;
+    struct cuda_capacity *r = &q->gpu->capacity;
     if (!take(d, r, nodes)) {
-        if (!cuda_room_may_grow(q, deadline))
+        if (!cuda_capacity_may_grow(q, deadline))
             return false;
         (void)try_take(d, r, nodes, true);
     }
@@ -181,18 +181,18 @@ bool cuda_room_take_graph(struct dev_queue *q, uint32_t nodes, uint64_t deadline
     return true;
 }
 
-CUresult cuda_room_graph(struct cuda_exec *e, CUgraph graph)
+CUresult cuda_capacity_graph(struct cuda_exec *e, CUgraph graph)
 {
     struct dev *d = e->gpu->dev;
     CUresult r = CUDA_CALL(d, CUDA_GPU_BIT(e->gpu), cuGraphInstantiateWithFlags, &e->handle, graph, 0);
     if (r == CUDA_SUCCESS)
-        note_made(d, &e->gpu->room, 0);
+        note_made(d, &e->gpu->capacity, 0);
     else
         e->handle = NULL;
     return r;
 }
 
-CUresult cuda_room_graph_launch(struct dev_queue *q, struct cuda_exec *e)
+CUresult cuda_capacity_graph_launch(struct dev_queue *q, struct cuda_exec *e)
 {
     e->launched = true;
     e->queue = q->number;
@@ -236,7 +236,7 @@ static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
     return true;
 }
 
-void cuda_room_graph_destroy(struct dev_client *c, struct cuda_exec *e)
+void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e)
 {
     struct cuda_gpu *here = cuda_entered();
     if (!e->gpu)
@@ -246,7 +246,7 @@ void cuda_room_graph_destroy(struct dev_client *c, struct cuda_exec *e)
     if (e->handle)
         (void)c->dev->api.cuGraphExecDestroy(e->handle); /* if it runs, after that */
     if (!q)
-        give(c->dev, &e->gpu->room, e->nodes);
+        give(c->dev, &e->gpu->capacity, e->nodes);
     else if (!leave_behind(q, e))
         gm_warn(&topic, "device %u: the place of a graph that runs is lost", e->gpu->index);
     *e = (struct cuda_exec) { 0 };
@@ -271,13 +271,13 @@ static void need(_Atomic uint32_t *most, uint32_t bytes)
         ;
 }
 
-void cuda_room_local(struct cuda_gpu *g, uint32_t bytes)
+void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes)
 {
     need(&g->local, bytes);
 }
 
 /* Under the lock: what is given back meanwhile nobody counts on, and what somebody counts on stays. */
-bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
     if (l->allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
@@ -290,11 +290,11 @@ bool cuda_room_for_kernel(struct dev_client *c, struct cuda_gpu *g, const struct
     return has;
 }
 
-void cuda_room_kernel(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
+void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
     need(&c->local[g->index], local);
-    cuda_room_local(g, local);
+    cuda_capacity_local(g, local);
     if (l->allocates)
         atomic_store_explicit(&g->heap, true, memory_order_relaxed);
 }
@@ -308,7 +308,7 @@ static uint32_t local_wanted(const struct cuda_gpu *g)
     return wanted;
 }
 
-void cuda_room_unsure(struct dev_client *c, struct cuda_gpu *g)
+void cuda_capacity_unsure(struct dev_client *c, struct cuda_gpu *g)
 {
     pthread_mutex_lock(&c->dev->lock);
     atomic_store_explicit(&c->local[g->index], 0, memory_order_relaxed);
@@ -336,12 +336,12 @@ static void shrink(struct cuda_gpu *g)
     gm_info(&topic, "device %u: local memory of %u bytes a thread was given back", g->index, had);
 }
 
-void cuda_room_shrink(struct dev *d)
+void cuda_capacity_shrink(struct dev *d)
 {
     for (uint32_t i = 0; i < d->count; i++) {
         if (d->gpus[i].context)
             shrink(&d->gpus[i]);
-        if (d->seconds[i].open)
-            shrink(&d->seconds[i]);
+        if (d->fallbacks[i].open)
+            shrink(&d->fallbacks[i]);
     }
 }
