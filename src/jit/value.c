@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "device/soft/exec/helpers.h"
 #include "device/soft/ir/spaces.h"
 #include "jit/gen.h"
 
@@ -388,6 +389,14 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
     case IR_SREG_CLOCK_HI:
         v = jit_intrinsic(g, "llvm.readcyclecounter", NULL, 0, NULL, 0);
         if (sreg == IR_SREG_CLOCK_HI)
+            v = LLVMBuildLShr(g->b, v, LLVMConstInt(g->i64, 32, 0), "");
+        return v;
+    case IR_SREG_GLOBALTIMER:
+    case IR_SREG_GLOBALTIMER_LO:
+    case IR_SREG_GLOBALTIMER_HI:
+        v = LLVMBuildCall2(g->b, LLVMFunctionType(g->i64, NULL, 0, 0),
+                           jit_helper_function(g, offsetof(struct soft_helpers, wall_ns)), NULL, 0, "");
+        if (sreg == IR_SREG_GLOBALTIMER_HI)
             v = LLVMBuildLShr(g->b, v, LLVMConstInt(g->i64, 32, 0), "");
         return v;
     default:

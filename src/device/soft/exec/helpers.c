@@ -10,7 +10,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/texture/texture.h"
 
@@ -351,6 +353,13 @@ static void helper_assert_fail(struct soft_block *b, uint32_t thread, uint64_t m
     b->fault_thread = thread;
 }
 
+uint64_t soft_helper_wall_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
 {
     h->vprintf = helper_vprintf;
@@ -358,4 +367,5 @@ void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
     h->print = print;
     h->mma = soft_helper_mma;
     h->texture = soft_texture_run;
+    h->wall_ns = soft_helper_wall_ns;
 }

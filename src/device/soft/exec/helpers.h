@@ -38,10 +38,12 @@ struct soft_helpers {
     /* IR_OP_TEX (texture/texture.h). */
     enum soft_outcome (*texture)(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
                                  struct soft_texture_lanes *l);
+    uint64_t (*wall_ns)(void); /* %globaltimer */
 };
 #define SOFT_PRINT_FAULT INT32_MIN
 
 void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
+uint64_t soft_helper_wall_ns(void);
 
 /* The entries above, but for the interpreter's; `print` is kept. */
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print);

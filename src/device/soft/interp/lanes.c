@@ -4,8 +4,6 @@
  */
 #include "device/soft/interp/program.h"
 
-#include <time.h>
-
 #include "base/clock.h"
 #include "device/soft/exec/helpers.h"
 #include "device/soft/ir/spaces.h"
@@ -104,13 +102,6 @@ const struct interp_insn *interp_pred_logic(const struct interp_insn *i, struct 
     return i + 1;
 }
 
-static uint64_t wall_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 /* %tid: by division, once per reading lane. */
 static uint32_t thread_coordinate(const struct soft_block *b, uint32_t thread, unsigned dimension)
 {
@@ -180,9 +171,9 @@ static uint64_t uniform_sreg(const struct interp_run *r, enum ir_sreg sreg)
         return (gm_now_ns() - b->clock_base) >> 32;
     case IR_SREG_GLOBALTIMER:
     case IR_SREG_GLOBALTIMER_LO:
-        return wall_ns();
+        return soft_helper_wall_ns();
     case IR_SREG_GLOBALTIMER_HI:
-        return wall_ns() >> 32;
+        return soft_helper_wall_ns() >> 32;
     case IR_SREG_DYNAMIC_SMEM:
         return b->dynamic_shared;
     case IR_SREG_TOTAL_SMEM:
