@@ -154,6 +154,23 @@ Test(ptx_link, refused)
     }
 }
 
+/* Many units with much to look up in each: time is linear, or nearly. */
+Test(ptx_link, many_units, .timeout = 20)
+{
+    enum { UNITS = 30000 };
+    char *text = malloc(UNITS * 200);
+    size_t at = (size_t)sprintf(text, "%s", PTX_HEADER);
+    for (int i = 0; i < UNITS; i++)
+        at += (size_t)sprintf(
+            text + at, "%s.weak .global .u32 v%d;\n.global .u64 own[2] = {v%d, v%d};\n.extern .global .u32 w;\n",
+            OBJECT("u"), i, i, i);
+    (void)sprintf(text + at, "%s.visible .global .u32 w;\n", OBJECT("last"));
+    struct ir_module *m = parse(text);
+    cr_expect(m->reloc_count == 2 * UNITS);
+    ir_module_destroy(m);
+    free(text);
+}
+
 /* What a library or a plain text does not find is missed by those kernels alone that come there. */
 Test(ptx_link, lacks)
 {

@@ -31,10 +31,15 @@ enum {
 
 static const struct ptx_unit *unit_of(const struct ptx_parser *p, uint32_t line)
 {
-    const struct ptx_unit *found = NULL;
-    for (uint32_t u = 0; u < p->unit_count && p->units[u].line < line; u++)
-        found = &p->units[u];
-    return found;
+    uint32_t low = 0, high = p->unit_count; /* units before `low` begin before the line, those from `high` do not */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->units[middle].line < line)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? &p->units[low - 1] : NULL;
 }
 
 void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place)
