@@ -3,7 +3,16 @@
  * become a lot of that, so it is bounded for all clients together, and one client gets at most half of what the others
  * have left: whoever comes later always finds some.
  */
+#include <string.h>
+
 #include "device/soft/kernel.h"
+
+/* While a text is parsed, by its size; and what calls become (ir/inline.c), at least and for each byte of the text. */
+#define PARSE_BYTES        60u
+#define INLINED_LEAST      (52ull << 20)
+#define INLINED_BYTES      3200u
+#define PARSE_MOST         (1600ull << 20) /* by the limits of a module */
+#define SMALL_PART_OF_GATE 4u
 
 bool soft_charge(struct dev_module *m, uint64_t bytes)
 {
@@ -30,4 +39,51 @@ void soft_give_back(struct dev_module *m, uint64_t bytes)
     c->code_bytes -= bytes;
     m->code_bytes -= bytes;
     pthread_mutex_unlock(&c->dev->code_lock);
+}
+
+void soft_gate_init(struct soft_gate *g, uint64_t most)
+{
+    *g = (struct soft_gate) { .most = most };
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->moved, NULL);
+}
+
+void soft_gate_finish(struct soft_gate *g)
+{
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->moved);
+}
+
+/* One that is larger than the gate goes through alone. */
+static uint64_t gate_enter(struct soft_gate *g, uint64_t bytes)
+{
+    bytes = GM_MIN(bytes, g->most);
+    pthread_mutex_lock(&g->lock);
+    uint64_t ticket = g->next++;
+    while (ticket != g->serving || g->used + bytes > g->most)
+        pthread_cond_wait(&g->moved, &g->lock);
+    g->serving++;
+    g->used += bytes;
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
+    return bytes;
+}
+
+struct soft_gate *soft_parse_begin(struct dev *d, const char *text, size_t size, uint64_t *bytes)
+{
+    uint64_t need = size * PARSE_BYTES;
+    if (memmem(text, size, "call", 4))
+        need += GM_MAX(INLINED_LEAST, size * (uint64_t)INLINED_BYTES);
+    need = GM_MIN(need, PARSE_MOST);
+    struct soft_gate *g = &d->parses[need > d->parses[0].most / SMALL_PART_OF_GATE];
+    *bytes = gate_enter(g, need);
+    return g;
+}
+
+void soft_parse_end(struct soft_gate *g, uint64_t bytes)
+{
+    pthread_mutex_lock(&g->lock);
+    g->used -= bytes;
+    pthread_cond_broadcast(&g->moved);
+    pthread_mutex_unlock(&g->lock);
 }

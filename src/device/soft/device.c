@@ -44,6 +44,8 @@ static void soft_close(struct dev *d)
     soft_sched_destroy(d->sched);
     soft_compiler_destroy(d->compiler);
     pthread_mutex_destroy(&d->code_lock);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(d->parses); i++)
+        soft_gate_finish(&d->parses[i]);
     free(d);
 }
 
@@ -64,6 +66,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     }
     d->code_max = GM_MIN(d->info[0].memory_total * d->count / CODE_PART, CODE_MOST);
     pthread_mutex_init(&d->code_lock, NULL);
+    for (unsigned i = 0; i < GM_ARRAY_LEN(d->parses); i++)
+        soft_gate_init(&d->parses[i], d->code_max / GM_ARRAY_LEN(d->parses));
     d->events = *events;
     if (soft_sched_create(&d->sched, &config) < 0) {
         soft_close(d);

@@ -58,6 +58,12 @@ void soft_module_unref(struct dev_module *m);
 /* charge.c. A module takes that much more memory of this process; false: more than its client may have. Any thread. */
 GM_MUST_CHECK bool soft_charge(struct dev_module *m, uint64_t bytes);
 void soft_give_back(struct dev_module *m, uint64_t bytes);
+/* What parsing takes before anything can be charged, for a text of that size: waits until there is room for it. `most`: what
+ * all clients' modules may take. The gate and the amount are for soft_parse_end(). */
+void soft_gate_init(struct soft_gate *g, uint64_t most);
+void soft_gate_finish(struct soft_gate *g);
+struct soft_gate *soft_parse_begin(struct dev *d, const char *text, size_t size, uint64_t *bytes);
+void soft_parse_end(struct soft_gate *g, uint64_t bytes);
 
 /* module.c: the module part of struct dev_ops. */
 int soft_module_load(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,

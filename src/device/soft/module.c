@@ -252,9 +252,12 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
     memset(info, 0, sizeof(*info));
     dev_modinfo_init(&collected);
     int r = GM_CUDA_NO_BINARY_FOR_GPU; /* a client sends the text that it finds in a fat binary, and nothing else */
-    if (kind == WIRE_IMAGE_KIND_PTX)
+    if (kind == WIRE_IMAGE_KIND_PTX) {
+        uint64_t bytes;
+        struct soft_gate *gate = soft_parse_begin(c->dev, image, size, &bytes);
         r = text_parse(c, image, size, &m, why, sizeof(why));
-    else
+        soft_parse_end(gate, bytes);
+    } else
         snprintf(why, sizeof(why),
                  "machine code for a GPU; the software device needs PTX "
                  "(nvcc -ptx, or -gencode arch=compute_75,code=compute_75)");

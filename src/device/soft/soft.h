@@ -13,6 +13,14 @@
 struct soft_compiler;
 struct soft_kernel;
 
+/* Lets so much through at a time, in the order in which it came. charge.c */
+struct soft_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t used, most;
+    uint64_t next, serving; /* tickets */
+};
+
 struct dev {
     uint32_t count;
     struct dev_info info[DEV_DEVICES];
@@ -21,6 +29,7 @@ struct dev {
     struct soft_compiler *compiler; /* NULL: interpreter only */
     pthread_mutex_t code_lock;
     uint64_t code_bytes, code_max; /* charge.c; code_lock */
+    struct soft_gate parses[2];    /* of small texts, and of large ones, which may wait for each other for long */
 };
 
 struct dev_client {

@@ -3,6 +3,7 @@
  * of thousands of instructions. And what of the machine's memory is the device's where a control group has less.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,17 @@ static uint64_t resident(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* In KiB. */
+static unsigned long peak(void)
+{
+    unsigned long kib = 0;
+    char line[256];
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/status", "re");
+    while (f && fgets(line, sizeof(line), f))
+        (void)sscanf(line, "VmHWM: %lu", &kib);
+    return kib;
+}
+
 Test(charge, a_client_has_a_bound_and_leaves_room)
 {
     struct rig_client *a = rig_client_add(&rig, 0, 100, 0, 1, MIB), *b = rig_client_add(&rig, 1, 100, 0, 1, MIB);
@@ -117,16 +129,43 @@ Test(charge, a_little_text_does_not_become_a_lot)
         if (loaded)
             rig.ops->module_unload(m);
     }
-    unsigned long peak_kib = 0;
-    char line[256];
-    GM_AUTO_FILE FILE *f = fopen("/proc/self/status", "re");
-    while (f && fgets(line, sizeof(line), f))
-        (void)sscanf(line, "VmHWM: %lu", &peak_kib);
+    const unsigned long peak_kib = peak();
     cr_log_info("at most %lu MiB resident", peak_kib >> 10);
     cr_assert(peak_kib > 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     cr_assert_lt(peak_kib, 200u << 10);
 #endif
+}
+
+static void *load_bombs(void *client)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        struct dev_module *m;
+        if (load(client, &m) == 0)
+            rig.ops->module_unload(m);
+    }
+    return NULL;
+}
+
+/* Nor do many texts at once: they wait for each other. */
+Test(charge, much_text_at_once_does_not_become_a_lot)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    pthread_t threads[12];
+    for (unsigned i = 0; i < GM_ARRAY_LEN(rig.dev->parses); i++)
+        rig.dev->parses[i].most = 64 * MIB;
+    write_bomb(60);
+    for (size_t i = 0; i < GM_ARRAY_LEN(threads); i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, load_bombs, c), 0);
+    for (size_t i = 0; i < GM_ARRAY_LEN(threads); i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    const unsigned long peak_kib = peak();
+    cr_log_info("at most %lu MiB resident", peak_kib >> 10);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    cr_assert_lt(peak_kib, 300u << 10);
+#endif
+    for (unsigned i = 0; i < GM_ARRAY_LEN(rig.dev->parses); i++)
+        cr_assert_eq(rig.dev->parses[i].used, 0);
 }
 
 /* --- control groups ---------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "device/soft/exec/worker.h"
 #include "fake.h"
 
 #define MIB (1ull << 20)
@@ -24,6 +25,63 @@ static void end(void)
     rig_close(&rig);
 }
 TestSuite(soft, .init = begin, .fini = end, .timeout = 60);
+
+#ifdef __x86_64__
+
+static uint8_t left[32 * 64];
+
+#define LOAD(n)  "vmovdqu " #n "*32(%0), %%ymm" #n "\n\t"
+#define STORE(n) "vmovdqu %%ymm" #n ", " #n "*32(%0)\n\t"
+#define ALL(what)                                                                                                    \
+    what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7) what(8) what(9) what(10) what(11) what(12)       \
+        what(13) what(14) what(15)
+#define LOAD_UPPER(n)  "vmovdqu64 " #n "*64(%0), %%zmm" #n "\n\t"
+#define STORE_UPPER(n) "vmovdqu64 %%zmm" #n ", " #n "*64(%0)\n\t"
+#define ALL_UPPER(what)                                                                                              \
+    what(16) what(17) what(18) what(19) what(20) what(21) what(22) what(23) what(24) what(25) what(26) what(27)      \
+        what(28) what(29) what(30) what(31)
+
+__attribute__((target("avx"))) static void lower_registers(bool clear)
+{
+    __asm__ volatile(ALL(LOAD)::"r"(left) : "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    if (clear)
+        soft_registers_clear();
+    __asm__ volatile(ALL(STORE)::"r"(left) : "memory");
+}
+
+__attribute__((target("avx512f"))) static void upper_registers(bool clear)
+{
+    __asm__ volatile(ALL_UPPER(LOAD_UPPER)::"r"(left) : "memory");
+    if (clear)
+        soft_registers_clear();
+    __asm__ volatile(ALL_UPPER(STORE_UPPER)::"r"(left) : "memory");
+}
+
+static unsigned count_left(void (*registers)(bool clear), bool clear)
+{
+    unsigned n = 0;
+    memset(left, 0xa5, sizeof(left));
+    registers(clear);
+    size_t first = registers == lower_registers ? 0 : sizeof(left) / 2;
+    size_t end = registers == lower_registers ? 16 * 32 : sizeof(left);
+    for (size_t i = first; i < end; i++)
+        n += left[i] == 0xa5;
+    return n;
+}
+
+Test(registers, of_the_last_client_are_cleared)
+{
+    if (__builtin_cpu_supports("avx")) {
+        cr_assert_geq(count_left(lower_registers, false), 16 * 16); /* calls may clear the upper halves */
+        cr_assert_eq(count_left(lower_registers, true), 0);
+    }
+    if (__builtin_cpu_supports("avx512f")) {
+        cr_assert_eq(count_left(upper_registers, false), 16 * 64);
+        cr_assert_eq(count_left(upper_registers, true), 0);
+    }
+}
+
+#endif
 
 Test(soft, every_block_once)
 {

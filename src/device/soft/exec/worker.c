@@ -63,6 +63,7 @@ void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
     scratch_wipe(&w->shared);
     scratch_wipe(&w->local);
     scratch_wipe(&w->save);
+    soft_registers_clear();
     w->last = a->number;
 }
 

@@ -56,6 +56,8 @@ GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
 GM_MUST_CHECK bool soft_scratch_reserve(struct soft_scratch *m, size_t size);
 /* The address lies behind the end of the worker's stack. */
 bool soft_worker_overran(const struct soft_worker *w, uint64_t address);
+/* No vector register of this thread holds what was in it. */
+void soft_registers_clear(void);
 /* To be called before a task's blocks are run: what an earlier client left is wiped. */
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a);
 /* Runs fn(arg) inside the worker's guard; interruptible. 0 or the signal. */
