@@ -8,6 +8,7 @@
 #include "client/graph/memory.h"
 #include "client/memory/array.h"
 #include "client/memory/memory.h"
+#include "client/memory/reference.h"
 #include "client/memory/texture.h"
 #include "client/module/module.h"
 #include "client/session/attach.h"
@@ -38,6 +39,7 @@ static void after_fork_in_child(void)
 static void context_ends(struct rt_context *c)
 {
     rt_texture_destroy_all(c);
+    rt_reference_forget(c, 0, UINT64_MAX);
     rt_array_destroy_all(c);
     rt_module_destroy_all(c);
     rt_library_context_ends(c);

@@ -51,8 +51,7 @@ int dev_array_check(const struct dev_array_shape *s)
 {
     const uint32_t served =
         CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER;
-    const uint32_t others = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE |
-                            CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+    const uint32_t others = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
     uint32_t element = dev_array_element(s->format, s->channels);
     if (s->flags & ~(served | others))
         return GM_CUDA_INVALID_VALUE;
@@ -63,6 +62,10 @@ int dev_array_check(const struct dev_array_shape *s)
     if (s->depth && !s->height && !is_layered(s))
         return GM_CUDA_INVALID_VALUE;
     if ((s->flags & CUDA_ARRAY3D_LAYERED) && !s->depth)
+        return GM_CUDA_INVALID_VALUE;
+    if ((s->flags & CUDA_ARRAY3D_TEXTURE_GATHER) && (!s->height || s->depth))
+        return GM_CUDA_INVALID_VALUE;
+    if ((s->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)) == CUDA_ARRAY3D_CUBEMAP && s->depth != 6)
         return GM_CUDA_INVALID_VALUE;
     if ((s->flags & CUDA_ARRAY3D_CUBEMAP) && (s->width != s->height || s->depth == 0 || s->depth % 6))
         return GM_CUDA_INVALID_VALUE;

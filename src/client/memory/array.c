@@ -177,6 +177,12 @@ static bool is_too_large(const struct rt_context *c, const struct dev_array_shap
             large |= texture && size[d] > (uint64_t)most[texture];
             large |= surface && (s->flags & CUDA_ARRAY3D_SURFACE_LDST) && size[d] > (uint64_t)most[surface];
         }
+    if (dimensions == 3) /* some may be deeper instead */
+        large =
+            large && (size[0] > (uint64_t)most[47] || size[1] > (uint64_t)most[48] || size[2] > (uint64_t)most[49]);
+    if (s->levels)
+        large |= dimensions == 1 ? size[0] > (uint64_t)most[77]
+                                 : size[0] > (uint64_t)most[73] || size[1] > (uint64_t)most[74];
     bool gather = s->flags & CUDA_ARRAY3D_TEXTURE_GATHER;
     return large || (gather && (s->width > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH] ||
                                 s->height > (uint64_t)most[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT]));
@@ -241,7 +247,7 @@ CUresult rt_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D
         return r;
     if (!d || !pHandle)
         return CUDA_ERROR_INVALID_VALUE;
-    struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 0 };
+    struct dev_array_shape shape = { d->Width, d->Height, d->Depth, d->Format, d->NumChannels, d->Flags, 1 };
     r = check(c, &shape);
     if (r)
         return r;

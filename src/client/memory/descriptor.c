@@ -138,23 +138,24 @@ static void set_array(const struct rt_array *a, uint32_t first, uint32_t last, s
     t->told_layers = t->flags & DEV_TEXTURE_LAYERED ? t->layers : 0;
 }
 
+static uint64_t limit(CUdevice_attribute attribute)
+{
+    return (uint64_t)rt_session->devices[0].attributes[attribute];
+}
+
 /* Memory that begins in an allocation, as the device sees it. That it ends there NVIDIA's library does not ask, and programs rely
  * on it; kernels reach no further than their client's window. */
 static int set_memory(CUdeviceptr address, uint64_t size, struct dev_texture *t)
 {
     struct rt_range range;
     uint64_t end = rt_session->window_base + 2 * rt_session->window_half;
-    if (!size || !rt_memory_device_range(address, 1, &range, &t->base) || t->base >= end || size > end - t->base)
+    if (!size || !rt_memory_device_range(address, 1, &range, &t->base) || t->base >= end || size > end - t->base ||
+        t->base % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT))
         return CUDA_ERROR_INVALID_VALUE;
     t->depth = t->layers = t->levels = 1;
     t->row = t->width * t->element;
     t->slice = size;
     return CUDA_SUCCESS;
-}
-
-static uint64_t limit(CUdevice_attribute attribute)
-{
-    return (uint64_t)rt_session->devices[0].attributes[attribute];
 }
 
 static int set_linear(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
@@ -189,7 +190,7 @@ static int set_pitched(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
 
 /* --- views --------------------------------------------------------------------------------------------------------- */
 
-/* Format and channels of a view; false: compressed ones, which no array of ours has. */
+/* Format and channels of a view; false: none of its own, or a compressed one, which no array of ours has. */
 static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *channels)
 {
     static const uint32_t formats[] = {
@@ -208,23 +209,19 @@ static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *c
 static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_VIEW_DESC *v, struct dev_texture *t)
 {
     uint32_t format, channels, last = GM_MAX(a->shape.levels, 1u) - 1;
-    if (v->format == CU_RES_VIEW_FORMAT_NONE) {
-        format = a->shape.format;
-        channels = a->shape.channels;
-    } else if (!view_format(v->format, &format, &channels)) {
-        return v->format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-    }
-    if (dev_array_element(format, channels) != t->element || v->firstMipmapLevel > v->lastMipmapLevel ||
-        v->lastMipmapLevel > last || v->firstLayer > v->lastLayer || v->lastLayer >= t->layers ||
-        v->width != a->shape.width || v->height != a->shape.height)
+    bool layered = t->flags & DEV_TEXTURE_LAYERED;
+    if (!view_format(v->format, &format, &channels) || dev_array_element(format, channels) != t->element ||
+        v->firstMipmapLevel > v->lastMipmapLevel || v->firstMipmapLevel > last || v->firstLayer > v->lastLayer ||
+        v->firstLayer >= t->layers || v->width != a->shape.width || v->height != a->shape.height ||
+        v->depth != a->shape.depth || (!levels && v->lastMipmapLevel) || (!layered && v->lastLayer))
         return CUDA_ERROR_INVALID_VALUE;
     if (levels)
-        set_array(a, v->firstMipmapLevel, v->lastMipmapLevel, t);
+        set_array(a, v->firstMipmapLevel, GM_MIN(v->lastMipmapLevel, last), t);
     set_element(format, channels, t);
     /* All zero means the first layer alone, but for arrays without layers; cubes take whole ones. */
-    if (t->flags & DEV_TEXTURE_LAYERED) {
+    if (layered) {
         t->first_layer = v->firstLayer;
-        t->layers = v->lastLayer - v->firstLayer + 1;
+        t->layers = GM_MIN(v->lastLayer, t->layers - 1) - v->firstLayer + 1;
         t->told_layers = t->layers;
         if ((t->flags & DEV_TEXTURE_CUBE) && (t->first_layer % 6 || t->layers % 6))
             return CUDA_ERROR_INVALID_VALUE;
@@ -280,11 +277,9 @@ int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (r == CUDA_SUCCESS && view)
-        r = a ? set_view(a, levels, view, t) : CUDA_ERROR_INVALID_VALUE;
+        r = a ? set_view(a, levels, view, t) : CUDA_SUCCESS; /* of memory it says nothing */
     if (r)
         return r;
-    if (surface && (!a || !(a->shape.flags & CUDA_ARRAY3D_SURFACE_LDST)))
-        return CUDA_ERROR_INVALID_VALUE;
     if (a) {
         t->row = t->width * t->element;
         t->pitch = dev_array_row(t->row);
@@ -296,7 +291,7 @@ int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW
     return CUDA_SUCCESS;
 }
 
-int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, enum CUresourcetype_enum of, struct dev_texture *t)
+int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *t)
 {
     const unsigned known = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
                            CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
@@ -304,18 +299,21 @@ int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, enum CUresourcetype_enum o
     bool stays =
         whole && ((d->flags & CU_TRSF_READ_AS_INTEGER) || t->format == DEV_FORMAT_U32 || t->format == DEV_FORMAT_S32);
     if ((d->flags & ~known) || d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
-        d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
+        d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR ||
+        ((d->flags & CU_TRSF_SEAMLESS_CUBEMAP) && !(t->flags & DEV_TEXTURE_CUBE)))
         return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < 3; i++) {
-        if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
+    for (unsigned i = 0; i < GM_ARRAY_LEN(d->reserved); i++)
+        if (d->reserved[i])
             return CUDA_ERROR_INVALID_VALUE;
-        t->address[i] = (uint32_t)d->addressMode[i];
+    for (unsigned i = 0; i < 3; i++) {
+        bool there = i == 0 || (i == 1 ? t->told_height : t->told_depth); /* others nobody looks at */
+        if ((unsigned)d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER && there)
+            return CUDA_ERROR_INVALID_VALUE;
+        t->address[i] = (uint32_t)d->addressMode[i] & 3;
         /* Wrapping and mirroring are for normalized coordinates. */
         if (!(d->flags & CU_TRSF_NORMALIZED_COORDINATES) && t->address[i] != DEV_ADDRESS_BORDER)
             t->address[i] = DEV_ADDRESS_CLAMP;
     }
-    if (d->filterMode == CU_TR_FILTER_MODE_LINEAR && stays && of != CU_RESOURCE_TYPE_LINEAR)
-        return CUDA_ERROR_INVALID_VALUE;
     t->sampler_flags = (d->filterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_LINEAR : 0) |
                        (d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR ? DEV_SAMPLER_MIP_LINEAR : 0) |
                        (d->flags & CU_TRSF_NORMALIZED_COORDINATES ? DEV_SAMPLER_NORMALIZED : 0) |

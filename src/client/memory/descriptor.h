@@ -21,6 +21,6 @@ void rt_descriptor_write(uint64_t address, const struct dev_texture *t);
 int rt_descriptor_resource(const CUDA_RESOURCE_DESC *d, const CUDA_RESOURCE_VIEW_DESC *view, bool surface,
                            struct dev_texture *out, struct rt_array_memory **memory);
 /* Fills in the sampler; the resource stands there. CUresult. */
-int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, enum CUresourcetype_enum of, struct dev_texture *out);
+int rt_descriptor_sampler(const CUDA_TEXTURE_DESC *d, struct dev_texture *out);
 
 #endif

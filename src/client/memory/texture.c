@@ -136,7 +136,7 @@ static int make_descriptor(struct object *o)
     struct dev_texture t;
     int r = rt_descriptor_resource(&o->resource, o->has_view ? &o->view : NULL, o->surface, &t, &o->memory);
     if (r == CUDA_SUCCESS && !o->surface)
-        r = rt_descriptor_sampler(&o->texture, o->resource.resType, &t);
+        r = rt_descriptor_sampler(&o->texture, &t);
     r = r ? r : rt_descriptor_take(o->context->device, &o->handle);
     if (r)
         return r;

@@ -7,6 +7,7 @@
 #include "client/gen/api.h"
 #include "client/module/module.h"
 #include "client/session/attach.h"
+#include "client/memory/reference.h"
 #include "client/stream/reach.h"
 #include "fatbin/fatbin.h"
 
@@ -199,27 +200,42 @@ CUresult rt_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_variable *v = NULL;
     r = find_variable(m, name, &v);
+    if (r == CUDA_SUCCESS && v->reference)
+        return CUDA_ERROR_INVALID_VALUE;
     return give_variable(r, v, dptr, bytes);
 }
 
-/* References are of CUDA before 12 and no compiler makes them any more. */
-static int find_reference(CUmodule hmod, const void *out, const char *name)
+/* A reference that the module's text declares; on a GPU there is none, for no compiler makes them any more. */
+static int find_reference(CUmodule hmod, const void *out, const char *name, uint32_t kind, struct rt_module **m,
+                          uint64_t *address)
 {
-    struct rt_module *m;
-    int r = enter_module(hmod, &m);
+    const struct rt_variable *v = NULL;
+    int r = enter_module(hmod, m);
     if (r)
         return r;
-    return out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
+    if (!out || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (rt_session->memory_apart || !(*m)->context || find_variable(*m, name, &v) != CUDA_SUCCESS ||
+        v->reference != kind)
+        return CUDA_ERROR_NOT_FOUND;
+    *address = v->address;
+    return CUDA_SUCCESS;
 }
 
 CUresult rt_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
-    return find_reference(hmod, (const void *)pTexRef, name);
+    struct rt_module *m;
+    uint64_t address;
+    int r = find_reference(hmod, (const void *)pTexRef, name, WIRE_REFERENCE_TEXTURE, &m, &address);
+    return r ? r : rt_reference_find_texture(m->context, address, pTexRef);
 }
 
 CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
-    return find_reference(hmod, (const void *)pSurfRef, name);
+    struct rt_module *m;
+    uint64_t address;
+    int r = find_reference(hmod, (const void *)pSurfRef, name, WIRE_REFERENCE_SURFACE, &m, &address);
+    return r ? r : rt_reference_find_surface(m->context, address, pSurfRef);
 }
 
 /* --- libraries: modules that belong to no context; cudart loads its images so ------------------------------------- */

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "client/memory/memory.h"
+#include "client/memory/reference.h"
 #include "fatbin/cubin.h"
 #include "fatbin/fatbin.h"
 #include "transport/memfd.h"
@@ -109,7 +110,11 @@ static bool read_globals(struct rt_module *m, const struct wire_module_info *inf
         if (g.offset > info->globals_size || g.size > info->globals_size - g.offset)
             return false;
         m->variables[i] = (struct rt_variable) {
-            .name = g.name, .address = address + g.offset, .size = g.size, .managed = g.is_managed != 0
+            .name = g.name,
+            .address = address + g.offset,
+            .size = g.size,
+            .managed = g.is_managed != 0,
+            .reference = (uint8_t)g.reference,
         };
     }
     return true;
@@ -338,8 +343,11 @@ void rt_module_destroy(struct rt_module *m)
     rt_library_finish(m);
     for (uint32_t i = 0; i < m->entries_count; i++)
         rt_function_end(atomic_load_explicit(&m->entries[i].function, memory_order_acquire));
-    for (uint32_t i = 0; i < m->variables_count; i++)
+    for (uint32_t i = 0; i < m->variables_count; i++) {
+        if (m->variables[i].reference)
+            rt_reference_forget(m->context, m->variables[i].address, m->variables[i].size);
         rt_variable_leave(&m->variables[i]);
+    }
     rt_lookup_finish(m);
     (void)rt_request_module_unload(rt_session, m->number);
     rt_module_managed_finish(m);

@@ -66,6 +66,7 @@ struct rt_variable {
     uint64_t address;
     uint64_t size;
     bool managed;
+    uint8_t reference; /* enum wire_reference; 0: an ordinary variable */
 };
 
 struct rt_module {

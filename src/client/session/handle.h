@@ -28,6 +28,7 @@ enum rt_kind {
     RT_KIND_USER_OBJECT = 0x34,
     RT_KIND_ARRAY = 0x41,
     RT_KIND_MIPMAP = 0x42,
+    RT_KIND_REFERENCE = 0x43,
     RT_KIND_CALLBACK = 0x51,
     RT_KIND_LINK = 0x52,
     RT_KIND_RESOURCE = 0x53,

@@ -185,6 +185,7 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
             .size = s->size,
             .is_const = s->space == IR_SPACE_CONST,
             .is_managed = (s->flags & IR_SYM_MANAGED) != 0,
+            .reference = s->reference,
         };
         dev_modinfo_global(info, &g);
     }

@@ -388,10 +388,19 @@ enum ir_symbol_flags {
     IR_SYM_WORKSPACE = 128, /* the hidden parameter: fn->workspace_at */
 };
 
+/* Variables that hold a descriptor (device/texture.h), as the wire format numbers them. */
+enum ir_reference {
+    IR_REFERENCE_NONE,
+    IR_REFERENCE_TEXTURE,
+    IR_REFERENCE_SURFACE,
+    IR_REFERENCE_SAMPLER,
+};
+
 struct ir_symbol {
     uint8_t space; /* enum ir_space: GLOBAL, CONST, SHARED, LOCAL, PARAM */
     uint8_t type;  /* element type */
     uint8_t flags;
+    uint8_t reference; /* global: enum ir_reference */
     uint32_t name;
     uint32_t fn;        /* function it belongs to, or IR_NONE: module scope */
     uint32_t align;     /* power of two */

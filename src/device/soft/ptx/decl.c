@@ -2,6 +2,7 @@
  * Declarations: .reg, and variables of the memory spaces with their initial values.
  */
 #include "device/soft/ptx/parse.h"
+#include "device/texture.h"
 
 bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
 {
@@ -124,7 +125,12 @@ static bool parse_variable_word(struct ptx_parser *p, struct ptx_variable *v, bo
     }
     if (v->type != IR_VOID)
         return ptx_fail(p, -EINVAL, t, "'.%.*s' does not belong here", PTX_TEXT(t));
-    return ptx_parse_type(p, &v->type);
+    v->reference = ptx_accept_dot(p, "texref")       ? IR_REFERENCE_TEXTURE
+                   : ptx_accept_dot(p, "surfref")    ? IR_REFERENCE_SURFACE
+                   : ptx_accept_dot(p, "samplerref") ? IR_REFERENCE_SAMPLER
+                                                     : IR_REFERENCE_NONE;
+    v->type = IR_B64;
+    return v->reference || ptx_parse_type(p, &v->type);
 }
 
 static bool parse_dims(struct ptx_parser *p, struct ptx_variable *v)
@@ -149,6 +155,8 @@ static bool parse_dims(struct ptx_parser *p, struct ptx_variable *v)
 
 static uint64_t element_size(const struct ptx_variable *v)
 {
+    if (v->reference && v->space != IR_SPACE_PARAM) /* a parameter is a handle */
+        return DEV_TEXTURE_BYTES;
     return (uint64_t)ir_types[v->type].size * v->vector;
 }
 
@@ -169,7 +177,7 @@ bool ptx_parse_variable(struct ptx_parser *p, enum ir_space space, struct ptx_va
     if (!ptx_expect_ident(p, &v->name, "variable name") || !parse_dims(p, v))
         return false;
     v->size = element_size(v);
-    v->align = align ? align : (uint32_t)element_size(v);
+    v->align = align ? align : v->reference ? DEV_TEXTURE_ALIGN : (uint32_t)element_size(v);
     if (v->align < ir_types[v->type].size)
         return ptx_fail(p, -EINVAL, &v->name, "'%.*s' is aligned less than its type", PTX_TEXT(&v->name));
     for (uint32_t i = v->is_unsized; i < v->dim_count; i++)
@@ -193,6 +201,7 @@ bool ptx_new_symbol(struct ptx_parser *p, const struct ptx_variable *v, uint8_t 
                               .type = (uint8_t)v->type,
                               .flags = (uint8_t)(flags | (v->is_array ? IR_SYM_ARRAY : 0) |
                                                  (v->is_managed ? IR_SYM_MANAGED : 0)),
+                              .reference = v->space == IR_SPACE_GLOBAL ? v->reference : IR_REFERENCE_NONE,
                               .name = name,
                               .fn = p->fn,
                               .align = v->align,
@@ -366,6 +375,63 @@ static bool init_list(struct ptx_parser *p, struct ptx_init *in)
     return !p->why.error;
 }
 
+/* { filter_mode = linear, addr_mode_0 = wrap .. }: what a reference is at first. */
+static bool parse_reference(struct ptx_parser *p, struct dev_texture *t)
+{
+    static const struct {
+        const char *text;
+        uint32_t value;
+    } words[] = { { "wrap", DEV_ADDRESS_WRAP },
+                  { "mirror", DEV_ADDRESS_MIRROR },
+                  { "clamp_ogl", DEV_ADDRESS_CLAMP },
+                  { "clamp_to_edge", DEV_ADDRESS_CLAMP },
+                  { "clamp_to_border", DEV_ADDRESS_BORDER },
+                  { "nearest", 0 },
+                  { "linear", DEV_SAMPLER_LINEAR } };
+    bool braces = ptx_accept(p, '{');
+    do {
+        struct ptx_token property, word;
+        uint64_t number = 0;
+        uint32_t value = 0;
+        if (!ptx_expect_ident(p, &property, "property") || !ptx_expect(p, '='))
+            return false;
+        if (p->token.kind == PTX_IDENT) {
+            ptx_expect_ident(p, &word, "value");
+            for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
+                value = ptx_text_is(&word, words[k].text) ? words[k].value : value;
+        } else if (!ptx_expect_uint(p, UINT32_MAX, &number, "value")) {
+            return false;
+        }
+        if (ptx_text_is(&property, "filter_mode"))
+            t->sampler_flags |= value;
+        else if (ptx_text_is(&property, "normalized_coords") && number)
+            t->sampler_flags |= DEV_SAMPLER_NORMALIZED;
+        for (unsigned d = 0; d < 3; d++)
+            if (property.length == 11 && memcmp(property.text, "addr_mode_", 10) == 0 &&
+                property.text[10] == (char)('0' + d))
+                t->address[d] = value;
+    } while (ptx_accept(p, ','));
+    return !braces || ptx_expect(p, '}');
+}
+
+/* A sampler is one from the start, a texture when something is bound to it. */
+static bool init_reference(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
+{
+    struct dev_texture t = { .kind = v->reference == IR_REFERENCE_SAMPLER ? DEV_SAMPLER : 0,
+                             .address = { DEV_ADDRESS_CLAMP, DEV_ADDRESS_CLAMP, DEV_ADDRESS_CLAMP } };
+    struct ir_symbol *s = &p->m->symbols[symbol];
+    if (ptx_accept(p, '=') && !parse_reference(p, &t))
+        return false;
+    if (!gm_align_up(p->m->init_size, 8, &s->init))
+        return ptx_out_of_memory(p);
+    struct ptx_init in = { .v = v, .symbol = symbol, .limit = sizeof(t) };
+    if (!init_reserve(p, &in, sizeof(t)))
+        return false;
+    memcpy(p->m->init_bytes + s->init, &t, sizeof(t));
+    s->init_size = sizeof(t);
+    return true;
+}
+
 static bool parse_initial(struct ptx_parser *p, const struct ptx_variable *v, uint32_t symbol)
 {
     if (v->space != IR_SPACE_GLOBAL && v->space != IR_SPACE_CONST)
@@ -420,6 +486,8 @@ static bool finish_variable(struct ptx_parser *p, const struct ptx_variable *v, 
     }
     if (!ptx_new_symbol(p, v, flags, &index) || !ptx_declare(p, &v->name, v->name.length, PTX_NAME_SYMBOL, index, 1))
         return false;
+    if (v->reference && v->space == IR_SPACE_GLOBAL && !v->is_array)
+        return init_reference(p, v, index) && place_variable(p, v, index);
     if (ptx_accept(p, '=') && !parse_initial(p, v, index))
         return false;
     return place_variable(p, v, index);

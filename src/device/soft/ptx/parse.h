@@ -186,6 +186,7 @@ struct ptx_variable {
     uint32_t align;
     uint64_t size;
     bool is_array, is_unsized, is_managed;
+    uint8_t reference; /* enum ir_reference */
     uint32_t dim_count;
     uint64_t dims[PTX_MAX_DIMS];
 };

@@ -53,8 +53,11 @@ static struct ir_src guard_of(const struct ptx_expand *x)
 }
 
 /* One coordinate, of which `last` is the greatest: checked, or brought inside. */
-static struct ir_src bound(struct ptx_expand *x, struct ir_src v, struct ir_src last, int beyond, struct spot *s)
+static struct ir_src bound(struct ptx_expand *x, struct ir_src v, struct ir_src last, int beyond, bool layer,
+                           struct spot *s)
 {
+    if (beyond == BEYOND_CLAMP && layer) /* which has no sign */
+        return ptx_x_op2(x, IR_OP_MIN, IR_U32, v, last);
     if (beyond == BEYOND_CLAMP)
         return ptx_x_op2(x, IR_OP_MIN, IR_S32, ptx_x_op2(x, IR_OP_MAX, IR_S32, v, ptx_x_imm(0)), last);
     s->inside = within(x, v, last, s->inside);
@@ -80,21 +83,21 @@ static struct spot find(struct ptx_expand *x, const struct ptx_geometry *g, stru
     struct ir_src last = ptx_x_op2(x, IR_OP_SUB, IR_U32, ptx_x_op2(x, IR_OP_MAX, IR_U32, row, size), size);
     if (scale.kind == IR_SRC_REG) { /* elements: those beyond must not come back by overflow */
         struct ir_src columns = last_of(x, handle, offsetof(struct dev_texture, width));
-        column = bound(x, column, columns, beyond, &s);
+        column = bound(x, column, columns, beyond, false, &s);
         s.at = ptx_x_mad(x, IR_U64, wide(x, column), wide(x, scale),
                          ptx_x_field64(x, handle, offsetof(struct dev_texture, base)));
     } else {
-        column = bound(x, column, last, beyond, &s);
+        column = bound(x, column, last, beyond, false, &s);
         s.at = ptx_x_op2(x, IR_OP_ADD, IR_U64, ptx_x_field64(x, handle, offsetof(struct dev_texture, base)),
                          wide(x, column));
     }
     if (g->dimensions >= 2) {
-        struct ir_src y = bound(x, c[1], last_of(x, handle, offsetof(struct dev_texture, height)), beyond, &s);
+        struct ir_src y = bound(x, c[1], last_of(x, handle, offsetof(struct dev_texture, height)), beyond, false, &s);
         s.at = ptx_x_mad(x, IR_U64, wide(x, y), ptx_x_field64(x, handle, offsetof(struct dev_texture, pitch)), s.at);
     }
     if (g->dimensions >= 3 || g->layered) {
         size_t limit = g->layered ? offsetof(struct dev_texture, layers) : offsetof(struct dev_texture, depth);
-        struct ir_src z = bound(x, c[g->layered ? 3 : 2], last_of(x, handle, limit), beyond, &s);
+        struct ir_src z = bound(x, c[g->layered ? 3 : 2], last_of(x, handle, limit), beyond, g->layered, &s);
         s.at = ptx_x_mad(x, IR_U64, wide(x, z), ptx_x_field64(x, handle, offsetof(struct dev_texture, slice)), s.at);
     }
     if (beyond == BEYOND_TRAP) {

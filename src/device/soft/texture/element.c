@@ -37,6 +37,12 @@ uint32_t soft_texture_half(float v)
     return sign | GM_MIN(kept, 0x7c00u);
 }
 
+/* Of two channels the second one stands for opacity, as the fourth one does, and is no colour. */
+static bool is_srgb(const struct soft_sampler *s, unsigned channel)
+{
+    return (s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8 && channel < (s->t.channels == 2 ? 1u : 3u);
+}
+
 /* v with so many significant bits; half is rounded away from zero. */
 static double significant(double v, unsigned bits)
 {
@@ -51,7 +57,8 @@ static double significant(double v, unsigned bits)
 
 static float from_srgb(float v)
 {
-    return v <= 0.04045f ? v / 12.92f : powf((v + 0.055f) / 1.055f, 2.4f);
+    v = v <= 0.04045f ? v / 12.92f : powf((v + 0.055f) / 1.055f, 2.4f);
+    return v < 0x1p-6f ? rintf(v * 0x1p14f) * 0x1p-14f : (float)significant((double)v, 8);
 }
 
 static uint32_t channel_bits(const uint8_t *p, uint32_t size)
@@ -107,10 +114,10 @@ static float real_value(uint32_t format, double v)
     return r;
 }
 
-float soft_texture_value(const struct soft_sampler *s, double sum, bool filtered)
+float soft_texture_value(const struct soft_sampler *s, unsigned channel, double sum, bool filtered)
 {
-    if ((s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8)
-        return real_value(DEV_FORMAT_F32, sum);
+    if (is_srgb(s, channel))
+        return real_value(DEV_FORMAT_F16, sum);
     switch (s->t.format) {
     case DEV_FORMAT_U8:
     case DEV_FORMAT_U16:
@@ -134,7 +141,7 @@ static uint32_t channel_size(uint32_t format)
 static float border_real(const struct soft_sampler *s, unsigned c)
 {
     float v = s->border[c];
-    if ((s->flags & DEV_SAMPLER_SRGB) && s->t.format == DEV_FORMAT_U8)
+    if (is_srgb(s, c))
         return fminf(fmaxf(v, 0), 1);
     switch (s->t.format) {
     case DEV_FORMAT_U8:
@@ -191,7 +198,7 @@ void soft_texture_element(struct soft_sampler *s, const struct soft_level *level
             continue;
         }
         out->f[c] = channel_real(t->format, bits);
-        if (c < 3 && (s->flags & DEV_SAMPLER_SRGB) && t->format == DEV_FORMAT_U8)
-            out->f[c] = (float)significant((double)from_srgb(out->f[c] / 65535.0f), 8);
+        if (is_srgb(s, c))
+            out->f[c] = from_srgb(out->f[c] / 65535.0f);
     }
 }

@@ -124,7 +124,7 @@ static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const u
     soft_texture_place(s, &level, in, &p);
     soft_texture_element(s, &level, p.x.at[0], p.y.at[0], p.z.at[0], p.layer, &one);
     for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS && !s->integer && s->t.format < DEV_FORMAT_F16; c++)
-        one.f[c] = soft_texture_value(s, (double)one.f[c], false);
+        one.f[c] = soft_texture_value(s, c, (double)one.f[c], false);
     return one;
 }
 
@@ -132,8 +132,10 @@ static union soft_texel nearest(struct soft_sampler *s, uint32_t number, const u
 static uint32_t choose_level(const struct soft_sampler *s, uint32_t bits)
 {
     float top = (float)(s->t.levels - 1), v = 0;
-    if (s->what == IR_TEXTURE_LEVEL)
-        v = (s->coordinate == IR_F32 ? as_float(bits) : (float)(int32_t)bits) + s->t.bias;
+    if (s->what == IR_TEXTURE_LEVEL) { /* hardware has 8 bits of each fraction */
+        v = s->coordinate == IR_F32 ? as_float(bits) : (float)(int32_t)bits;
+        v = floorf(v * 256) / 256 + truncf(s->t.bias * 256) / 256;
+    }
     v = fmaxf(v, s->t.min_level);
     v = fminf(v, s->t.max_level);
     v = v > 0 ? fminf(v, top) : 0;
@@ -155,7 +157,7 @@ static union soft_texel sample(struct soft_sampler *s, const uint32_t in[6])
         add_level(s, (level + 128) >> 8, 256, in, sum);
     }
     for (unsigned c = 0; c < SOFT_TEXTURE_CHANNELS; c++)
-        r.f[c] = soft_texture_value(s, sum[c] / 256, true);
+        r.f[c] = soft_texture_value(s, c, sum[c] / 256, true);
     return r;
 }
 
@@ -174,28 +176,37 @@ static union soft_texel gather(struct soft_sampler *s, const uint32_t in[6])
         soft_texture_element(s, &level, p.x.at[order[k] & 1], p.y.at[order[k] >> 1], 0, p.layer, &one);
         all.u[k] = one.u[channel];
         if (!s->integer && s->t.format < DEV_FORMAT_F16)
-            all.f[k] = soft_texture_value(s, (double)one.f[channel], false);
+            all.f[k] = soft_texture_value(s, channel, (double)one.f[channel], false);
     }
     return all;
 }
 
-/* The level at which a step of the instruction's derivatives is one element. */
+/* The level at which a step of one element on the screen is about one element of it: the derivatives make a circle there an ellipse
+ * here, whose longer half axis counts. */
 static union soft_texel find_lod(const struct soft_sampler *s, const uint32_t in[6])
 {
-    const float size[] = { (float)s->t.width, (float)s->t.height, (float)s->t.depth };
+    const uint32_t size[] = { s->t.width, s->t.height, s->t.depth };
     unsigned dimensions = s->geometry == IR_GEO_1D || s->geometry == IR_GEO_A1D   ? 1
                           : s->geometry == IR_GEO_2D || s->geometry == IR_GEO_A2D ? 2
                                                                                   : 3;
-    float square[2] = { 0, 0 };
-    for (unsigned k = 0; k < 2; k++)
-        for (unsigned d = 0; d < dimensions; d++) {
-            float step = as_float(in[3 * k + d]);
-            if (s->flags & DEV_SAMPLER_NORMALIZED)
-                step *= size[d];
-            square[k] += step * step;
-        }
-    union soft_texel r = { .f = { 0.5f * log2f(fmaxf(square[0], square[1])) } };
+    double x = 0, y = 0, both = 0;
+    for (unsigned d = 0; d < dimensions; d++) {
+        double scale = s->flags & DEV_SAMPLER_NORMALIZED ? size[d] : 1;
+        double by_x = (double)as_float(in[d]) * scale, by_y = (double)as_float(in[3 + d]) * scale;
+        x += by_x * by_x;
+        y += by_y * by_y;
+        both += by_x * by_y;
+    }
+    double longer = (x + y) / 2 + sqrt((x - y) / 2 * ((x - y) / 2) + both * both);
+    union soft_texel r = { .f = { (float)(0.5 * log2(longer)) } };
     return r;
+}
+
+/* What is too large becomes the largest number there is. */
+static uint32_t pack_half(float v)
+{
+    uint32_t half = soft_texture_half(v);
+    return half - (isfinite(v) && (half & 0x7fff) == 0x7c00);
 }
 
 /* Channels to the bytes of an element: integers are clamped to what it holds. */
@@ -208,7 +219,7 @@ static union soft_texel pack(const struct soft_sampler *s, const uint32_t in[6])
         uint32_t v = in[c];
         int32_t most = size < 4 ? (1 << (8 * size - 1)) - 1 : INT32_MAX;
         if (s->t.format == DEV_FORMAT_F16)
-            v = soft_texture_half(as_float(v));
+            v = pack_half(as_float(v));
         else if (s->t.format == DEV_FORMAT_U8 || s->t.format == DEV_FORMAT_U16)
             v = GM_MIN(v, (1u << 8 * size) - 1);
         else if (s->t.format == DEV_FORMAT_S8 || s->t.format == DEV_FORMAT_S16)

@@ -86,7 +86,7 @@ unsigned soft_texture_face(const float direction[3], float at[2]);
 /* element.c */
 /* Channels that are not there are zero. Normalized integers are whole numbers until soft_texture_value() makes fractions of
  * their sum, which has been divided by that of the weights. */
-float soft_texture_value(const struct soft_sampler *s, double sum, bool filtered);
+float soft_texture_value(const struct soft_sampler *s, unsigned channel, double sum, bool filtered);
 void soft_texture_element(struct soft_sampler *s, const struct soft_level *level, int64_t x, int64_t y, int64_t z,
                           uint32_t layer, union soft_texel *out);
 uint32_t soft_texture_half(float v);
