@@ -136,7 +136,9 @@ LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine)
     v = LLVMBuildBitCast(g->b, LLVMBuildXor(g->b, jit_as_int(g, v), sign, ""), t, "");
     if (cosine)
         return v;
-    return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOEQ, x, jit_real(g, x, 0), ""), x, v);
+    LLVMValueRef flushed =
+        LLVMBuildFCmp(g->b, LLVMRealOLT, jit_call1(g, "llvm.fabs", turns), jit_real(g, wide, 0x1p-126), "");
+    return jit_select(g, flushed, jit_call2(g, "llvm.copysign", jit_real(g, x, 0), x), v);
 }
 
 LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x)

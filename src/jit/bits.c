@@ -186,7 +186,7 @@ static LLVMValueRef present_bits(struct jit_gen *g, LLVMValueRef position, LLVMV
 static LLVMValueRef byte_operand(struct jit_gen *g, unsigned k, bool vec)
 {
     LLVMValueRef v = src32(g, k, vec);
-    return LLVMBuildAnd(g->b, v, jit_const(g, v, 0xff), "");
+    return width(g) == 32 ? LLVMBuildAnd(g->b, v, jit_const(g, v, 0xff), "") : at_most(g, v, 64);
 }
 
 static LLVMValueRef amount_of(struct jit_gen *g, LLVMValueRef position)

@@ -56,15 +56,16 @@ static bool is_integral(uint8_t round)
     return round == IR_ROUND_NI || round == IR_ROUND_ZI || round == IR_ROUND_MI || round == IR_ROUND_PI;
 }
 
-/* Clamped to the type's range. NaN gives 0, but the sign bit alone for 64-bit types. */
+/* Clamped to the type's range. NaN gives 0, but the sign bit alone for 64-bit types and from f64. */
 static LLVMValueRef real_to_int(struct jit_gen *g, LLVMValueRef v)
 {
     enum ir_type to = (enum ir_type)g->i->type;
     v = jit_call1(g, integral_intrinsic(g->i->round), v);
     LLVMTypeRef types[] = { jit_like(v, jit_type(g, to)), LLVMTypeOf(v) };
     LLVMValueRef r = jit_intrinsic(g, ir_type_is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
-    if (ir_types[to].size == 8)
-        r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, r, UINT64_C(1) << 63), r);
+    if (ir_types[to].size == 8 || g->i->type2 == IR_F64)
+        r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""),
+                       jit_const(g, r, UINT64_C(1) << (8 * ir_types[to].size - 1)), r);
     return r;
 }
 
@@ -143,7 +144,27 @@ static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
         return LLVMBuildBitCast(g->b, v, jit_like(v, g->f32), "");
     }
     v = jit_src(g, &g->i->src[k], from, vec);
-    return from == IR_F32 && (g->i->flags & IR_F_FTZ) ? jit_flush(g, v) : v;
+    bool flush = from == IR_F32 && (g->i->flags & IR_F_FTZ) && g->i->type != IR_F16;
+    return flush ? jit_flush(g, v) : v;
+}
+
+/* f64 to f32. What is flushed depends on the size before: see interp_is_flushed(). */
+static LLVMValueRef narrow(struct jit_gen *g, LLVMValueRef v)
+{
+    LLVMTypeRef t = jit_like(v, g->f32);
+    if (!is_nearest(g->i)) {
+        if (g->i->flags & IR_F_FTZ) {
+            jit_leave(g);
+            return LLVMGetUndef(t);
+        }
+        return narrow_rounded(g, v);
+    }
+    LLVMValueRef r = LLVMBuildFPTrunc(g->b, v, t, "");
+    if (!(g->i->flags & IR_F_FTZ))
+        return r;
+    LLVMValueRef tiny =
+        LLVMBuildFCmp(g->b, LLVMRealOLT, jit_call1(g, "llvm.fabs", v), jit_real(g, v, 0x1.ffffffp-127), "");
+    return jit_select(g, tiny, jit_call2(g, "llvm.copysign", jit_real(g, r, 0), r), r);
 }
 
 /* f32 or f64 to a floating point type; 16-bit ones come as integers. */
@@ -159,11 +180,9 @@ static LLVMValueRef real_to_real(struct jit_gen *g, LLVMValueRef v, enum ir_type
     if (to == IR_F64) {
         v = wide ? v : LLVMBuildFPExt(g->b, v, jit_like(v, g->f64), "");
     } else if (to == IR_F32) {
-        if (wide && !is_nearest(g->i))
-            v = narrow_rounded(g, v);
-        else
-            v = wide ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f32), "") : v;
-        if (g->i->flags & IR_F_FTZ)
+        if (wide)
+            v = narrow(g, v);
+        else if (g->i->flags & IR_F_FTZ)
             v = jit_flush(g, v);
     } else if (wide) {
         jit_leave(g);

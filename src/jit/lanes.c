@@ -126,6 +126,28 @@ static LLVMValueRef operate_alone(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef
     return old;
 }
 
+/* The hardware flushes f32 sums in global memory: their operands, too. */
+static LLVMValueRef add_flushed(struct jit_gen *g, LLVMValueRef p, LLVMValueRef v)
+{
+    LLVMValueRef first = LLVMBuildLoad2(g->b, g->i32, p, ""), old, ends[2], sum, r;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(g->b), head = jit_new_block(g, "sum"), next = jit_new_block(g, "");
+    v = jit_flush(g, v);
+    LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(first, 4);
+    LLVMBuildBr(g->b, head);
+    jit_position(g, head);
+    old = LLVMBuildPhi(g->b, g->i32, "");
+    sum = jit_flush(g, LLVMBuildFAdd(g->b, jit_flush(g, LLVMBuildBitCast(g->b, old, g->f32, "")), v, ""));
+    r = LLVMBuildAtomicCmpXchg(g->b, p, old, LLVMBuildBitCast(g->b, sum, g->i32, ""),
+                               LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingMonotonic, 0);
+    ends[0] = first;
+    ends[1] = LLVMBuildExtractValue(g->b, r, 0, "");
+    LLVMAddIncoming(old, ends, (LLVMBasicBlockRef[]) { before, head }, 2);
+    LLVMBuildCondBr(g->b, LLVMBuildExtractValue(g->b, r, 1, ""), next, head);
+    jit_position(g, next);
+    return LLVMBuildBitCast(g->b, old, g->f32, "");
+}
+
 static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LLVMValueRef a, LLVMValueRef b)
 {
     bool there;
@@ -136,6 +158,8 @@ static LLVMValueRef operate(struct jit_gen *g, LLVMTypeRef t, LLVMValueRef p, LL
                                                 LLVMAtomicOrderingSequentiallyConsistent, 0);
         return LLVMBuildExtractValue(g->b, r, 0, "");
     }
+    if (g->i->type == IR_F32 && g->i->mode == IR_ATOM_ADD)
+        return add_flushed(g, p, a);
     LLVMAtomicRMWBinOp op = rmw_operation(g->i, &there);
     if (!there || (ir_type_is_float(g->i->type) && g->i->mode != IR_ATOM_ADD && g->i->mode != IR_ATOM_EXCH)) {
         jit_unsupported(g, "this form of atom");

@@ -114,6 +114,14 @@ static bool is_nearest(const struct ir_instr *i)
     return i->round == IR_ROUND_N || i->round == IR_ROUND_NONE || (i->flags & IR_F_APPROX);
 }
 
+/* div.approx multiplies by 1 / b, which is flushed for large b: a times a zero then. */
+static LLVMValueRef without_reciprocal(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef quotient)
+{
+    LLVMValueRef large = LLVMBuildFCmp(g->b, LLVMRealOGT, jit_call1(g, "llvm.fabs", b), jit_real(g, b, 0x1p126), "");
+    LLVMValueRef zero = jit_call2(g, "llvm.copysign", jit_real(g, b, 0), b);
+    return jit_select(g, large, LLVMBuildFMul(g->b, a, zero, ""), quotient);
+}
+
 static void emit_arithmetic(struct jit_gen *g, bool vec)
 {
     LLVMValueRef args[3], r;
@@ -139,6 +147,8 @@ static void emit_arithmetic(struct jit_gen *g, bool vec)
         break;
     case IR_OP_DIV:
         r = nearest ? LLVMBuildFDiv(g->b, args[0], args[1], "") : rounded(g, "div", args, 2, vec);
+        if ((g->i->flags & IR_F_APPROX) && g->i->type == IR_F32)
+            r = without_reciprocal(g, args[0], args[1], r);
         break;
     case IR_OP_SQRT:
         r = nearest ? jit_call1(g, "llvm.sqrt", args[0]) : rounded(g, "sqrt", args, 1, vec);
@@ -169,10 +179,10 @@ static void emit_minmax(struct jit_gen *g, bool vec)
     LLVMValueRef tie = min ? LLVMBuildOr(g->b, x, y, "") : LLVMBuildAnd(g->b, x, y, "");
     tie = LLVMBuildBitCast(g->b, tie, LLVMTypeOf(a), "");
     r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOEQ, a, b, ""), tie, r);
-    if (g->i->flags & IR_F_NAN) {
-        LLVMValueRef nan = LLVMBuildBitCast(
-            g->b, jit_const(g, x, g->i->type == IR_F64 ? 0x7fffffffffffffff : 0x7fffffff), LLVMTypeOf(a), "");
-        r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, a, b, ""), nan, r);
+    if (g->i->type == IR_F32) { /* what is no number is one certain NaN */
+        LLVMValueRef nan = LLVMBuildBitCast(g->b, jit_const(g, x, 0x7fffffff), LLVMTypeOf(a), "");
+        LLVMValueRef other = g->i->flags & IR_F_NAN ? b : r, one = g->i->flags & IR_F_NAN ? a : r;
+        r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, one, other, ""), nan, r);
     }
     jit_set(g, 0, r);
 }
@@ -196,7 +206,7 @@ static void emit_sign(struct jit_gen *g, bool vec)
     jit_set(g, 0, LLVMBuildBitCast(g->b, r, LLVMTypeOf(a), ""));
 }
 
-/* rcp.approx.ftz.f64 keeps the upper half of the result only. */
+/* rcp.approx.ftz.f64 reads and gives upper halves only. */
 static void emit_approx_f64(struct jit_gen *g, bool vec)
 {
     bool ftz = (g->i->flags & IR_F_FTZ) != 0;
@@ -214,6 +224,7 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
     LLVMValueRef step[2] = { a, NULL };
     for (int k = 0; k < 2; k++) {
         LLVMValueRef bits = jit_as_int(g, step[k]);
+        bits = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0xffffffff00000000)), "");
         LLVMValueRef exponent = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0x7ff) << 52), "");
         LLVMValueRef zero = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(1) << 63), "");
         bits =
@@ -222,7 +233,6 @@ static void emit_approx_f64(struct jit_gen *g, bool vec)
         if (k == 0) {
             step[1] = LLVMBuildFDiv(g->b, jit_real(g, a, 1), flushed, "");
         } else {
-            bits = LLVMBuildAnd(g->b, bits, jit_const(g, bits, UINT64_C(0xffffffff00000000)), "");
             jit_set(g, 0, LLVMBuildBitCast(g->b, bits, LLVMTypeOf(a), ""));
         }
     }

@@ -18,7 +18,9 @@
 #include "device/soft/ptx/ptx.h"
 #include "soft.h"
 
-#define BUFFER_BYTES (256u << 10)
+/* Kernels take small numbers for sizes, and what they reach from an argument must not be another one: then blocks would
+ * read what others write. */
+#define BUFFER_BYTES (2u << 20)
 #define PARAMS_MAX   32764
 
 enum fill { FILL_INTS, FILL_F32, FILL_F64, FILL_COUNT };

@@ -227,7 +227,7 @@ def convert(b, to, frm, rnd=None, sat=False, flush=False):
             b = ftz(b, ff)
         if tf is None:
             if is_nan(b, ff):
-                return 0 if SIZE[to] < 8 else 1 << 63
+                return 1 << (bits_of(to) - 1) if SIZE[to] == 8 or frm == "f64" else 0
             low = -(1 << (bits_of(to) - 1)) if to[0] == "s" else 0
             high = (1 << (bits_of(to) - 1)) - 1 if to[0] == "s" else mask(to)
             if is_inf(b, ff):
@@ -878,7 +878,7 @@ def narrow_formats():
     for r in ("rna", "rn", "rz"):
         def tf32(x):
             if is_nan(x, f32):
-                return 0x7FFFFFFF
+                return x & 0xFFFFE000 if r == "rna" else 0x7FFFE000
             if r == "rna" and not is_inf(x, f32):
                 return (x + 0x1000) & 0xFFFFE000
             return convert(x, "tf32", "f32", r[1]) << 13
@@ -967,7 +967,8 @@ def video():
                     if not sat:
                         op("%s%d_add%s" % (name, count, tail), "%s%d%s.add %%o, %%a, %%b, %%c;" % (name, count, form), ["b32"] * 3, "b32",
                            lambda x, y, z: z + sum(element(x, y, k) for k in range(count)), limit=200)
-                whole = lambda x, y: (lambda r: clamp(r, 32, d) if sat else r)(fn(part(x, 0, 32, a), part(y, 0, 32, b)))
+                # Above the largest u32 the hardware keeps the low bits.
+                whole = lambda x, y: (lambda r: clamp(r, 32, d) if sat and (d == "s32" or r < 0) else r)(fn(part(x, 0, 32, a), part(y, 0, 32, b)))
                 op("%s%s" % (name, tail), "%s%s %%o, %%a, %%b;" % (name, form), ["b32", "b32"], "b32", whole, limit=200)
         op("%s_second" % name, "%s.s32.s32.s32.max %%o, %%a, %%b, %%c;" % name, ["b32"] * 3, "b32",
            lambda x, y, z: max(signed(fn(signed(x, "s32"), signed(y, "s32")), "s32"), signed(z, "s32")), limit=300)

@@ -160,18 +160,23 @@ static void run_case(struct soft_bench *s, const char *path, bool interp, bool j
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = { { "tier", required_argument, NULL, 't' }, { NULL, 0, NULL, 0 } };
+    static const struct option options[] = { { "tier", required_argument, NULL, 't' },
+                                             { "every", required_argument, NULL, 'e' },
+                                             { NULL, 0, NULL, 0 } };
     bool interp = true, jit = false, wrong = false;
-    for (int o; (o = getopt_long(argc, argv, "t:", options, NULL)) != -1;) {
-        wrong = wrong || o != 't';
+    size_t every = 1;
+    for (int o; (o = getopt_long(argc, argv, "t:e:", options, NULL)) != -1;) {
+        wrong = wrong || (o != 't' && o != 'e');
+        if (o == 'e')
+            every = strtoul(optarg, NULL, 0);
         if (o == 't') {
             interp = strcmp(optarg, "interp") == 0 || strcmp(optarg, "both") == 0;
             jit = strcmp(optarg, "jit") == 0 || strcmp(optarg, "both") == 0;
             wrong = wrong || (!interp && !jit);
         }
     }
-    if (wrong || optind == argc) {
-        fprintf(stderr, "usage: run [--tier=interp|jit|both] CASE.ptx|DIRECTORY ...\n");
+    if (wrong || optind == argc || every == 0) {
+        fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
     struct soft_bench *s = soft_bench_create();
@@ -185,7 +190,7 @@ int main(int argc, char **argv)
     struct ptx_paths paths = { 0 };
     for (int k = optind; k < argc; k++)
         ptx_paths_add(&paths, argv[k]);
-    for (size_t k = 0; k < paths.count; k++)
+    for (size_t k = 0; k < paths.count; k += every)
         run_case(s, paths.at[k], interp, jit);
     printf("1..%u\n", number);
     ptx_paths_finish(&paths);

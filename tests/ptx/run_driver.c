@@ -37,6 +37,7 @@ static struct {
 } cu;
 
 static void *library;
+static bool record;
 
 static void find(void *entry, const char *name)
 {
@@ -126,6 +127,20 @@ static bool run(struct ptx_case *c, enum ptx_fault *fault, char *why, size_t why
     return true;
 }
 
+/* For make_probes.py: what the last argument holds, in hexadecimal, after the name of the case. */
+static void print_outputs(const struct ptx_case *c, const char *name)
+{
+    const struct ptx_arg *a = &c->args[c->arg_count - 1];
+    size_t size = ptx_type_size[a->type];
+    printf("record %.*s", (int)strcspn(name, "."), name);
+    for (size_t k = 0; k < a->count; k++) {
+        uint64_t v = 0;
+        memcpy(&v, a->data + k * size, size);
+        printf(" %llx", (unsigned long long)v);
+    }
+    printf("\n");
+}
+
 /* What parent and children share. */
 struct progress {
     size_t next; /* case to run */
@@ -144,6 +159,8 @@ static bool run_file(const char *path, unsigned number, struct progress *p)
     if (c && !skip) {
         ok = run(c, &fault, why, sizeof(why));
         c->print[0] = c->printed[0] = 0; /* goes to standard output there */
+        if (ok && record && fault == PTX_FAULT_NONE)
+            print_outputs(c, name);
         ok = ok && ptx_case_check(c, fault, why, sizeof(why));
     }
     printf("%sok %u - %s%s\n", ok ? "" : "not ", number, name, skip ? " # SKIP only on the software device" : "");
@@ -175,10 +192,11 @@ int main(int argc, char **argv)
 {
     struct ptx_paths paths = { 0 };
     struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    for (int k = 1; k < argc; k++)
+    record = argc > 1 && strcmp(argv[1], "--record") == 0;
+    for (int k = 1 + record; k < argc; k++)
         ptx_paths_add(&paths, argv[k]);
     if (paths.count == 0 || p == MAP_FAILED) {
-        fprintf(stderr, "usage: run_driver CASE.ptx|DIRECTORY ...\n");
+        fprintf(stderr, "usage: run_driver [--record] CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
     printf("1..%zu\n", paths.count);

@@ -116,28 +116,32 @@ INTERP_MINMAX(S64, s64)
 #undef INTERP_MINMAX
 
 /* Floating point, to nearest. */
-#define INTERP_F32_2(OP, e)                                                                                          \
+#define INTERP_F32_2(OP, e, flushed)                                                                                 \
     V2(OP, F32, NONE, N, f32, f32, f32, e(a, b))                                                                     \
-    V2(OP, F32, NONE, FTZ, f32, f32, f32, ftz(e(ftz(a), ftz(b))))                                                    \
+    V2(OP, F32, NONE, FTZ, f32, f32, f32, flushed(ftz(a), ftz(b)))                                                   \
     V2(OP, F32, NONE, SAT, f32, f32, f32, sat(e(a, b)))                                                              \
-    V2(OP, F32, NONE, FTZSAT, f32, f32, f32, sat(ftz(e(ftz(a), ftz(b)))))
-#define INTERP_F32_3(OP, e)                                                                                          \
-    V3(OP, F32, NONE, N, f32, f32, f32, f32, e(a, b, c))                                                             \
-    V3(OP, F32, NONE, FTZ, f32, f32, f32, f32, ftz(e(ftz(a), ftz(b), ftz(c))))                                       \
-    V3(OP, F32, NONE, SAT, f32, f32, f32, f32, sat(e(a, b, c)))                                                      \
-    V3(OP, F32, NONE, FTZSAT, f32, f32, f32, f32, sat(ftz(e(ftz(a), ftz(b), ftz(c)))))
-#define INTERP_ADD(x, y) ((x) + (y))
-#define INTERP_SUB(x, y) ((x) - (y))
-#define INTERP_MUL(x, y) ((x) * (y))
-INTERP_F32_2(ADD, INTERP_ADD)
-INTERP_F32_2(SUB, INTERP_SUB)
-INTERP_F32_2(MUL, INTERP_MUL)
-INTERP_F32_3(FMA, __builtin_fmaf)
-INTERP_F32_3(MAD, __builtin_fmaf)
+    V2(OP, F32, NONE, FTZSAT, f32, f32, f32, sat(flushed(ftz(a), ftz(b))))
+#define INTERP_F32_3(OP)                                                                                             \
+    V3(OP, F32, NONE, N, f32, f32, f32, f32, __builtin_fmaf(a, b, c))                                                \
+    V3(OP, F32, NONE, FTZ, f32, f32, f32, f32, ftz_fma(ftz(a), ftz(b), ftz(c)))                                      \
+    V3(OP, F32, NONE, SAT, f32, f32, f32, f32, sat(__builtin_fmaf(a, b, c)))                                         \
+    V3(OP, F32, NONE, FTZSAT, f32, f32, f32, f32, sat(ftz_fma(ftz(a), ftz(b), ftz(c))))
+#define INTERP_ADD(x, y)     ((x) + (y))
+#define INTERP_SUB(x, y)     ((x) - (y))
+#define INTERP_MUL(x, y)     ((x) * (y))
+#define INTERP_ADD_FTZ(x, y) ftz((x) + (y)) /* a small sum is exact */
+#define INTERP_SUB_FTZ(x, y) ftz((x) - (y))
+INTERP_F32_2(ADD, INTERP_ADD, INTERP_ADD_FTZ)
+INTERP_F32_2(SUB, INTERP_SUB, INTERP_SUB_FTZ)
+INTERP_F32_2(MUL, INTERP_MUL, ftz_mul)
+INTERP_F32_3(FMA)
+INTERP_F32_3(MAD)
 V2(DIV, F32, NONE, N, f32, f32, f32, a / b)
-V2(DIV, F32, NONE, FTZ, f32, f32, f32, ftz(ftz(a) / ftz(b)))
+V2(DIV, F32, NONE, FTZ, f32, f32, f32, ftz_div(ftz(a), ftz(b)))
+V2(DIV, F32, APPROX, N, f32, f32, f32, div_approx(a, b))
+V2(DIV, F32, APPROX, FTZ, f32, f32, f32, div_approx_ftz(ftz(a), ftz(b)))
 V1(RCP, F32, NONE, N, f32, f32, 1.0f / a)
-V1(RCP, F32, NONE, FTZ, f32, f32, ftz(1.0f / ftz(a)))
+V1(RCP, F32, NONE, FTZ, f32, f32, ftz_div(1.0f, ftz(a)))
 V1(SQRT, F32, NONE, N, f32, f32, __builtin_sqrtf(a))
 V1(SQRT, F32, NONE, FTZ, f32, f32, __builtin_sqrtf(ftz(a)))
 V1(RSQRT, F32, NONE, N, f32, f32, 1.0f / __builtin_sqrtf(a))
@@ -237,15 +241,15 @@ V1(CVT, F64, FROM_F64_NI, N, f64, f64, __builtin_rint(a))
 V1(CVT, F64, FROM_F64_ZI, N, f64, f64, __builtin_trunc(a))
 V1(CVT, F64, FROM_F64_MI, N, f64, f64, __builtin_floor(a))
 V1(CVT, F64, FROM_F64_PI, N, f64, f64, __builtin_ceil(a))
-V1(CVT, S32, FROM_F32_ZI, N, s32, f32, s32_of_f64((f64)a))
-V1(CVT, U32, FROM_F32_ZI, N, u32, f32, u32_of_f64((f64)a))
-V1(CVT, S32, FROM_F32_NI, N, s32, f32, s32_of_f64((f64)__builtin_rintf(a)))
-V1(CVT, S32, FROM_F32_MI, N, s32, f32, s32_of_f64((f64)__builtin_floorf(a)))
-V1(CVT, S32, FROM_F32_PI, N, s32, f32, s32_of_f64((f64)__builtin_ceilf(a)))
-V1(CVT, U32, FROM_F32_NI, N, u32, f32, u32_of_f64((f64)__builtin_rintf(a)))
-V1(CVT, S32, FROM_F64_ZI, N, s32, f64, s32_of_f64(a))
-V1(CVT, U32, FROM_F64_ZI, N, u32, f64, u32_of_f64(a))
-V1(CVT, S32, FROM_F64_NI, N, s32, f64, s32_of_f64(__builtin_rint(a)))
+V1(CVT, S32, FROM_F32_ZI, N, s32, f32, s32_of_f64((f64)a, 0))
+V1(CVT, U32, FROM_F32_ZI, N, u32, f32, u32_of_f64((f64)a, 0))
+V1(CVT, S32, FROM_F32_NI, N, s32, f32, s32_of_f64((f64)__builtin_rintf(a), 0))
+V1(CVT, S32, FROM_F32_MI, N, s32, f32, s32_of_f64((f64)__builtin_floorf(a), 0))
+V1(CVT, S32, FROM_F32_PI, N, s32, f32, s32_of_f64((f64)__builtin_ceilf(a), 0))
+V1(CVT, U32, FROM_F32_NI, N, u32, f32, u32_of_f64((f64)__builtin_rintf(a), 0))
+V1(CVT, S32, FROM_F64_ZI, N, s32, f64, s32_of_f64(a, INT32_MIN))
+V1(CVT, U32, FROM_F64_ZI, N, u32, f64, u32_of_f64(a, 0x80000000u))
+V1(CVT, S32, FROM_F64_NI, N, s32, f64, s32_of_f64(__builtin_rint(a), INT32_MIN))
 
 #undef V1
 #undef V2

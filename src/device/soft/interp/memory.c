@@ -205,11 +205,15 @@ static uint16_t half_sum(uint8_t type, uint64_t a, uint64_t b)
                                                         (double)interp_half_to_float(type, (uint16_t)b)));
 }
 
-static uint64_t atomic_sum(uint8_t type, uint64_t old, uint64_t v)
+/* The hardware flushes f32 numbers in global memory, not those in shared memory. */
+static uint64_t atomic_sum(const struct interp_access *a, uint64_t old, uint64_t v)
 {
+    uint8_t type = a->type;
     switch (type) {
     case IR_F32:
-        return interp_f32_bits(interp_f32(old) + interp_f32(v));
+        if (a->space == IR_SPACE_SHARED)
+            return interp_f32_bits(interp_f32(old) + interp_f32(v));
+        return interp_f32_bits(interp_ftz(interp_ftz(interp_f32(old)) + interp_ftz(interp_f32(v))));
     case IR_F64:
         return interp_f64_bits(interp_f64(old) + interp_f64(v));
     case IR_F16:
@@ -232,7 +236,7 @@ static uint64_t atomic_result(const struct interp_access *a, uint64_t old, uint6
     bool less = ir_type_is_signed(a->type) ? (int64_t)x < (int64_t)y : x < y;
     switch (a->op) {
     case IR_ATOM_ADD:
-        return atomic_sum(a->type, old, v);
+        return atomic_sum(a, old, v);
     case IR_ATOM_MIN:
         return less ? x : y;
     case IR_ATOM_MAX:

@@ -75,6 +75,17 @@ static inline float interp_ftz(float f)
     return interp_f32((interp_ftz_bits(interp_f32_bits(f))));
 }
 
+/* Whether .ftz makes a zero of an f32 result, given (nearly) exactly: what counts is the size that it would have, rounded,
+ * if exponents had no end, as on x86-64. */
+static inline bool interp_is_flushed(double exact, enum ir_round round)
+{
+    double size = exact < 0 ? -exact : exact;
+    bool away = exact < 0 ? round == IR_ROUND_M : round == IR_ROUND_P;
+    if (round == IR_ROUND_N || round == IR_ROUND_NONE)
+        return size < 0x1.ffffffp-127;
+    return away ? size <= 0x1.fffffep-127 : size < 0x1p-126;
+}
+
 /* .sat: to [0, 1], NaN to +0. */
 static inline float interp_sat_f32(float f)
 {

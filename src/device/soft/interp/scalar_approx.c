@@ -55,14 +55,15 @@ static float sin_cos(float x, bool cosine)
     static const float sine[] = { 2.75573192e-6f, -1.98412698e-4f, 8.33333333e-3f, -1.66666667e-1f, 1.0f };
     static const float cosine_of[] = { 2.48015873e-5f, -1.38888889e-3f, 4.16666667e-2f, -0.5f, 1.0f };
     uint64_t turns = interp_f64_bits((double)x * (double)0.15915494f) & ~UINT64_C(0x1fffffff);
+    if (!cosine && fabs(interp_f64(turns)) < 0x1p-126) /* flushed */
+        return copysignf(0, x);
     double fraction = interp_f64(turns) - roundeven(interp_f64(turns));
     double quarter = roundeven(fraction * 4);
     float r = (float)((fraction * 4 - quarter) * 1.57079632679489655800);
     uint32_t q = (fraction == fraction ? (uint32_t)(int32_t)quarter : 0) + cosine;
     float v = q & 1 ? polynomial(r * r, cosine_of, GM_ARRAY_LEN(cosine_of))
                     : polynomial(r * r, sine, GM_ARRAY_LEN(sine)) * r;
-    v = q & 2 ? -v : v;
-    return !cosine && x == 0 ? x : v;
+    return q & 2 ? -v : v;
 }
 
 static float hyperbolic(float x)

@@ -104,9 +104,15 @@ static uint64_t low_ones(unsigned n)
     return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
+/* Of 32-bit instructions the hardware reads 8 bits; those of 64 bits it makes of others. */
+static unsigned place(const struct ir_instr *i, uint64_t v)
+{
+    return type_bits(i) == 32 ? v & 0xff : GM_MIN((uint32_t)v, 64u);
+}
+
 static uint64_t scalar_bfe(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
-    unsigned bits = type_bits(i), position = s[1] & 0xff, length = s[2] & 0xff;
+    unsigned bits = type_bits(i), position = place(i, s[1]), length = place(i, s[2]);
     uint64_t a = s[0] & low_ones(bits);
     bool negative = false;
     if (ir_type_is_signed(i->type) && length > 0)
@@ -118,7 +124,7 @@ static uint64_t scalar_bfe(const struct ir_instr *i, const uint64_t *s, bool *p)
 
 static uint64_t scalar_bfi(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
-    unsigned bits = type_bits(i), position = s[2] & 0xff, length = s[3] & 0xff;
+    unsigned bits = type_bits(i), position = place(i, s[2]), length = place(i, s[3]);
     unsigned present = position >= bits ? 0 : GM_MIN(length, bits - position);
     uint64_t mask = present ? low_ones(present) << position : 0;
     return (s[1] & ~mask) | (present ? s[0] << position & mask : 0);
@@ -178,6 +184,8 @@ static uint64_t scalar_fns(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint32_t mask = (uint32_t)s[0], base = (uint32_t)s[1];
     int64_t offset = (int32_t)s[2];
+    if (offset == INT32_MIN)
+        return 0;
     if (base > 31)
         return UINT32_MAX;
     if (offset == 0)

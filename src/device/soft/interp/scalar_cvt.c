@@ -62,7 +62,7 @@ static struct interp_number round_integral(struct interp_number n, enum ir_round
     return n;
 }
 
-/* Clamped to the type's range. NaN: 0, but the sign bit alone for 64-bit types, as the hardware has it. */
+/* Clamped to the type's range; NaN gives 0. */
 static uint64_t int_of_number(uint8_t type, struct interp_number n)
 {
     unsigned bits = 8u * ir_types[type].size;
@@ -72,9 +72,8 @@ static uint64_t int_of_number(uint8_t type, struct interp_number n)
     uint64_t magnitude;
     switch (n.class) {
     case INTERP_ZERO:
-        return 0;
     case INTERP_NOT_A_NUMBER:
-        return bits == 64 ? UINT64_C(1) << 63 : 0;
+        return 0;
     case INTERP_INFINITE:
         magnitude = limit;
         break;
@@ -125,20 +124,49 @@ static uint64_t to_float(const struct ir_instr *i, uint8_t type, struct interp_n
         n = round_integral(n, round);
         round = IR_ROUND_N;
     }
-    uint64_t bits = interp_pack(interp_format_of(type), n, round);
-    bits = flush(i, type, bits);
+    bool tiny = (i->flags & IR_F_FTZ) && type == IR_F32 && n.class == INTERP_FINITE &&
+                interp_is_flushed(ldexp(n.negative ? -(double)n.mantissa : (double)n.mantissa, n.exponent), round);
+    uint64_t bits = tiny ? (uint64_t)n.negative << 31 : interp_pack(interp_format_of(type), n, round);
     return clamp_float(i, type, bits);
+}
+
+/* Conversions from and to f64 keep what they can of a NaN's fraction and make it a quiet one; others give the canonical
+ * NaN. Those that only widen or move do not even do that. */
+static uint64_t convert_nan(const struct ir_instr *i, uint8_t type, uint64_t bits)
+{
+    const struct interp_format *from = interp_format_of(i->type2), *to = interp_format_of(type);
+    bool moves = !is_integral_round(i->round) && !(i->flags & IR_F_FTZ) && i->type2 == type;
+    if (moves && (type == IR_F32 || type == IR_F64))
+        return bits;
+    if (i->type2 == IR_BF16 && type == IR_F32)
+        return bits << 16;
+    uint64_t canonical = (UINT64_C(1) << (to->bits - 1)) - 1;
+    if (i->type2 != IR_F64 && type != IR_F64)
+        return canonical;
+    if (i->flags & IR_F_FTZ && i->type2 == IR_F32) /* flushing makes it canonical first */
+        bits = INTERP_NAN_F32;
+    uint64_t fraction = bits << (64 - from->fraction_bits) >> (64 - to->fraction_bits);
+    uint64_t sign = (bits >> (from->bits - 1) & 1) << (to->bits - 1);
+    uint64_t quiet = UINT64_C(1) << (to->fraction_bits - 1);
+    return sign | (canonical >> to->fraction_bits << to->fraction_bits) | quiet | fraction;
 }
 
 /* One value of type2 to one of `type` (the element of a packed destination). */
 static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
 {
-    bits = flush(i, i->type2, bits);
+    if (type != IR_F16) /* the result's exponents are what .ftz is about there */
+        bits = flush(i, i->type2, bits);
     if (!is_float(i->type2))
         return is_float(type) ? to_float(i, type, number_of_int(i->type2, bits)) : int_to_int(i, bits);
     struct interp_number n = interp_unpack(interp_format_of(i->type2), bits);
+    bool nan = n.class == INTERP_NOT_A_NUMBER;
+    if (nan && is_float(type))
+        return clamp_float(i, type, convert_nan(i, type, bits));
     if (is_float(type))
         return to_float(i, type, n);
+    /* NaN is the sign bit alone as an integer of 64 bits, and from f64. */
+    if (nan && (i->type2 == IR_F64 || ir_types[type].size == 8))
+        return interp_extend(type, UINT64_C(1) << (8 * ir_types[type].size - 1));
     return int_of_number(type, round_integral(n, (enum ir_round)i->round));
 }
 
@@ -146,8 +174,10 @@ static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
 static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
 {
     struct interp_number n = interp_unpack(&interp_format_f32, bits);
+    if (n.class == INTERP_NOT_A_NUMBER)
+        return i->round == IR_ROUND_NA ? bits & 0xffffe000u : 0x7fffe000u;
     uint64_t r = interp_pack(&interp_format_tf32, n, (enum ir_round)i->round) << 13;
-    return n.class == INTERP_NOT_A_NUMBER ? INTERP_NAN_F32 : (i->flags & IR_F_RELU) && n.negative ? 0 : r;
+    return (i->flags & IR_F_RELU) && n.negative ? 0 : r;
 }
 
 /* --- values of 8 bits, in pairs --- */

@@ -97,7 +97,12 @@ static uint64_t scalar_f32_arith(const struct ir_instr *i, const uint64_t *s, bo
     float a = source_f32(i, s[0]);
     float b = i->src_count > 1 ? source_f32(i, s[1]) : 0;
     float c = i->src_count > 2 ? source_f32(i, s[2]) : 0;
-    return result_f32(i, rounded_f32(i, a, b, c));
+    float r = rounded_f32(i, a, b, c);
+    if (i->op == IR_OP_DIV && (i->flags & IR_F_APPROX) && fabsf(b) > 0x1p126f)
+        r = a * copysignf(0, b); /* 1 / b is flushed */
+    if ((i->flags & IR_F_FTZ) && interp_is_flushed(rounded_f64(i, a, b, c), (enum ir_round)i->round))
+        r = copysignf(0, r);
+    return result_f32(i, r);
 }
 
 static uint64_t scalar_f32_function(const struct ir_instr *i, const uint64_t *s, bool *p)
@@ -164,11 +169,13 @@ static uint64_t scalar_f64_arith(const struct ir_instr *i, const uint64_t *s, bo
     return interp_f64_bits(r);
 }
 
-/* rcp.approx.ftz.f64 and rsqrt.approx.f64: the former keeps the upper half of the result only. */
+/* rcp.approx.ftz.f64 and rsqrt.approx{.ftz}.f64: with .ftz they read and give upper halves only. */
 static uint64_t scalar_f64_approx(const struct ir_instr *i, const uint64_t *s, bool *p)
 {
     uint64_t a = s[0];
     bool ftz = (i->flags & IR_F_FTZ) != 0;
+    if (ftz)
+        a &= UINT64_C(0xffffffff00000000);
     if (ftz && (a >> 52 & 0x7ff) == 0)
         a &= UINT64_C(1) << 63;
     double r = i->op == IR_OP_RCP ? 1.0 / interp_f64(a) : 1.0 / sqrt(interp_f64(a));
@@ -213,6 +220,12 @@ static uint16_t half_finish(const struct ir_instr *i, uint8_t type, uint16_t bit
     return bits;
 }
 
+/* As interp_is_flushed(); f16 has 11 bits, and numbers below 2^-14 are subnormal. */
+static bool is_half_flushed(const struct ir_instr *i, uint8_t type, double r)
+{
+    return (i->flags & IR_F_FTZ) && type == IR_F16 && fabs(r) < 0x1.ffep-15;
+}
+
 static double half_function(const struct ir_instr *i, double a)
 {
     return i->op == IR_OP_EX2 ? exp2(a) : tanh(a);
@@ -241,9 +254,8 @@ static uint16_t half_op(const struct ir_instr *i, uint8_t type, const uint16_t *
         r = interp_odd_fma(v[0], v[1], v[2]);
         break;
     case IR_OP_NEG:
-        return in[0] ^ 0x8000;
     case IR_OP_ABS:
-        return in[0] & 0x7fff;
+        return half_finish(i, type, i->op == IR_OP_NEG ? in[0] ^ 0x8000 : in[0] & 0x7fff);
     case IR_OP_MIN:
     case IR_OP_MAX:
         return half_finish(i, type, (uint16_t)min_max(i, interp_format_of(type), in[0], in[1]));
@@ -251,6 +263,8 @@ static uint16_t half_op(const struct ir_instr *i, uint8_t type, const uint16_t *
         r = half_function(i, v[0]);
         break;
     }
+    if (is_half_flushed(i, type, r))
+        r = copysign(0, r);
     return half_finish(i, type, interp_half_from_double(type, r));
 }
 

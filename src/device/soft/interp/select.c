@@ -7,26 +7,27 @@
 #include "device/soft/interp/vector.h"
 
 /* handlers.h's VARIANT: mode, comparison, or for cvt source type and integral rounding. */
-#define VARIANT_NONE 0
-#define VARIANT_L    IR_SHF_L
-#define VARIANT_R    IR_SHF_R
-#define VARIANT_LO   IR_MUL_LO
-#define VARIANT_HI   IR_MUL_HI
-#define VARIANT_WIDE IR_MUL_WIDE
-#define VARIANT_EQ   IR_CMP_EQ
-#define VARIANT_NE   IR_CMP_NE
-#define VARIANT_LT   IR_CMP_LT
-#define VARIANT_LE   IR_CMP_LE
-#define VARIANT_GT   IR_CMP_GT
-#define VARIANT_GE   IR_CMP_GE
-#define VARIANT_EQU  IR_CMP_EQU
-#define VARIANT_NEU  IR_CMP_NEU
-#define VARIANT_LTU  IR_CMP_LTU
-#define VARIANT_LEU  IR_CMP_LEU
-#define VARIANT_GTU  IR_CMP_GTU
-#define VARIANT_GEU  IR_CMP_GEU
-#define VARIANT_NUM  IR_CMP_NUM
-#define VARIANT_NAN  IR_CMP_NAN
+#define VARIANT_NONE   0
+#define VARIANT_APPROX 1
+#define VARIANT_L      IR_SHF_L
+#define VARIANT_R      IR_SHF_R
+#define VARIANT_LO     IR_MUL_LO
+#define VARIANT_HI     IR_MUL_HI
+#define VARIANT_WIDE   IR_MUL_WIDE
+#define VARIANT_EQ     IR_CMP_EQ
+#define VARIANT_NE     IR_CMP_NE
+#define VARIANT_LT     IR_CMP_LT
+#define VARIANT_LE     IR_CMP_LE
+#define VARIANT_GT     IR_CMP_GT
+#define VARIANT_GE     IR_CMP_GE
+#define VARIANT_EQU    IR_CMP_EQU
+#define VARIANT_NEU    IR_CMP_NEU
+#define VARIANT_LTU    IR_CMP_LTU
+#define VARIANT_LEU    IR_CMP_LEU
+#define VARIANT_GTU    IR_CMP_GTU
+#define VARIANT_GEU    IR_CMP_GEU
+#define VARIANT_NUM    IR_CMP_NUM
+#define VARIANT_NAN    IR_CMP_NAN
 
 #define FROM(type, round)   ((IR_##type) | (round) << 8)
 #define VARIANT_FROM_B32    FROM(B32, 0)
@@ -119,6 +120,8 @@ int interp_vector_find(const struct ir_instr *i)
     if (i->type == IR_F64 && (i->flags & IR_F_APPROX))
         return -1;
     c.variant = i->op == IR_OP_SETP ? i->cmp : i->mode;
+    if (i->op == IR_OP_DIV && (i->flags & IR_F_APPROX))
+        c.variant = VARIANT_APPROX;
     int h = find(c);
     if (h < 0) {
         c.type = untyped(c.type);

@@ -93,6 +93,38 @@ static inline f32 ftz(f32 v)
     return interp_f32(interp_ftz_bits(interp_f32_bits(v)));
 }
 
+/* A rounded result and the same in f64. */
+static inline f32 ftz_of(f32 v, f64 exact)
+{
+    return interp_is_flushed(exact, IR_ROUND_N) ? interp_f32(interp_f32_bits(v) & 0x80000000u) : v;
+}
+
+static inline f32 ftz_mul(f32 a, f32 b)
+{
+    return ftz_of(a * b, (f64)a * (f64)b);
+}
+
+static inline f32 ftz_div(f32 a, f32 b)
+{
+    return ftz_of(a / b, (f64)a / (f64)b);
+}
+
+/* 1 / b is flushed for large b. */
+static inline f32 div_approx(f32 a, f32 b)
+{
+    return __builtin_fabsf(b) > 0x1p126f ? a * __builtin_copysignf(0, b) : a / b;
+}
+
+static inline f32 div_approx_ftz(f32 a, f32 b)
+{
+    return __builtin_fabsf(b) > 0x1p126f ? a * __builtin_copysignf(0, b) : ftz_div(a, b);
+}
+
+static inline f32 ftz_fma(f32 a, f32 b, f32 c)
+{
+    return ftz_of(__builtin_fmaf(a, b, c), __builtin_fma((f64)a, (f64)b, (f64)c));
+}
+
 static inline f32 sat(f32 v)
 {
     return interp_sat_f32(v);
@@ -100,19 +132,24 @@ static inline f32 sat(f32 v)
 
 #define same(v) (v)
 
+/* A number whatever the other one is; of two NaNs, a certain one. */
+static inline f32 number_f32(f32 a, f32 b, f32 of_numbers)
+{
+    f32 second = b != b ? interp_f32(INTERP_NAN_F32) : b;
+    return a != a ? second : (b != b ? a : of_numbers);
+}
+
 /* Equal numbers differ at most in the sign of zero. */
 static inline f32 min_f32(f32 a, f32 b)
 {
     f32 equal = interp_f32(interp_f32_bits(a) | interp_f32_bits(b));
-    f32 less = a < b ? a : (b < a ? b : equal);
-    return a != a ? b : (b != b ? a : less);
+    return number_f32(a, b, a < b ? a : (b < a ? b : equal));
 }
 
 static inline f32 max_f32(f32 a, f32 b)
 {
     f32 equal = interp_f32(interp_f32_bits(a) & interp_f32_bits(b));
-    f32 more = a > b ? a : (b > a ? b : equal);
-    return a != a ? b : (b != b ? a : more);
+    return number_f32(a, b, a > b ? a : (b > a ? b : equal));
 }
 
 static inline f64 min_f64(f64 a, f64 b)
@@ -142,19 +179,19 @@ static inline s32 div_s32(s32 a, s32 b)
     return b ? q : -1;
 }
 
-/* Towards zero, clamped; NaN is 0. */
-static inline s32 s32_of_f64(f64 v)
+/* Towards zero, clamped; NaN becomes `nan`: 0 if it was one of f32, the sign bit alone of f64. */
+static inline s32 s32_of_f64(f64 v, s32 nan)
 {
     f64 low = v > -2147483648.0 ? v : -2147483648.0;
     f64 clamped = low < 2147483647.0 ? low : 2147483647.0;
-    return v == v ? (s32)clamped : 0;
+    return v == v ? (s32)clamped : nan;
 }
 
-static inline u32 u32_of_f64(f64 v)
+static inline u32 u32_of_f64(f64 v, u32 nan)
 {
     f64 low = v > 0.0 ? v : 0.0;
     f64 clamped = low < 4294967295.0 ? low : 4294967295.0;
-    return (u32)(s64)clamped;
+    return v == v ? (u32)(s64)clamped : nan;
 }
 
 #define HANDLER(OP, TYPE, VARIANT, FLAGS)                                                                            \

@@ -28,10 +28,12 @@ static void set_flag(struct ir_instr *i, unsigned flag)
 static void apply(struct ir_instr *i, struct ptx_modifiers *mods, const struct ptx_word *word)
 {
     static const uint16_t flags[PTX_KIND_COUNT] = {
-        [PTX_K_FTZ] = IR_F_FTZ,     [PTX_K_SAT] = IR_F_SAT,      [PTX_K_APPROX] = IR_F_APPROX,
-        [PTX_K_FULL] = IR_F_APPROX, [PTX_K_CC] = IR_F_CARRY_OUT, [PTX_K_NC] = IR_F_NC,
-        [PTX_K_UNI] = IR_F_UNI,     [PTX_K_SYNC] = IR_F_SYNC,    [PTX_K_SHIFTAMT] = IR_F_SHIFTAMT,
-        [PTX_K_RELU] = IR_F_RELU,   [PTX_K_NAN] = IR_F_NAN,      [PTX_K_XORSIGN] = IR_F_XORSIGN,
+        [PTX_K_FTZ] = IR_F_FTZ,         [PTX_K_SAT] = IR_F_SAT,
+        [PTX_K_APPROX] = IR_F_APPROX,   [PTX_K_CC] = IR_F_CARRY_OUT,
+        [PTX_K_NC] = IR_F_NC,           [PTX_K_UNI] = IR_F_UNI,
+        [PTX_K_SYNC] = IR_F_SYNC,       [PTX_K_SHIFTAMT] = IR_F_SHIFTAMT,
+        [PTX_K_RELU] = IR_F_RELU,       [PTX_K_NAN] = IR_F_NAN,
+        [PTX_K_XORSIGN] = IR_F_XORSIGN,
     };
     set_flag(i, flags[word->group]);
     switch (word->group) {

@@ -155,7 +155,8 @@ static struct ir_src video_element(struct ptx_expand *x, const struct video *v, 
     if (!v->saturate)
         return r;
     int64_t top = (INT64_C(1) << (bits - v->sign_d)) - 1;
-    r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
+    if (bits < 32 || v->sign_d) /* of whole u32 the hardware keeps the low bits */
+        r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
     return ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(v->sign_d ? (uint64_t)(-top - 1) : 0));
 }
 
