@@ -57,16 +57,24 @@ unsigned ctl_caller_conns(const struct ctl_daemon *d, uid_t uid)
     return u ? u->conns : 0;
 }
 
-static bool may_serve(struct ctl_caller *u)
+/* After a restart nobody is served before the servers that there were have come back: he would get another one. */
+static bool is_whole(struct ctl_daemon *d)
+{
+    if (d->returning && gm_now_ns() >= d->return_by_ns)
+        d->returning = 0;
+    return d->returning == 0;
+}
+
+static bool may_serve(struct ctl_daemon *d, struct ctl_caller *u)
 {
     unsigned late;
-    return ctl_ration_take(&u->ration, gm_now_ns(), 0, &late);
+    return is_whole(d) && ctl_ration_take(&u->ration, gm_now_ns(), 0, &late);
 }
 
 void ctl_caller_admit(struct ctl_conn *c)
 {
     struct ctl_caller *u = c->caller;
-    if (gm_list_empty(&u->late) && may_serve(u)) {
+    if (gm_list_empty(&u->late) && may_serve(c->daemon, u)) {
         ctl_queue_admit(c);
         return;
     }
@@ -74,9 +82,9 @@ void ctl_caller_admit(struct ctl_conn *c)
     ctl_timer_start(c->daemon->advance, ADVANCE_MS);
 }
 
-static bool advance(struct ctl_caller *u)
+static bool advance(struct ctl_daemon *d, struct ctl_caller *u)
 {
-    while (!gm_list_empty(&u->late) && may_serve(u)) {
+    while (!gm_list_empty(&u->late) && may_serve(d, u)) {
         struct ctl_conn *c = gm_list_entry(u->late.next, struct ctl_conn, waiting);
         gm_list_remove(&c->waiting);
         ctl_queue_admit(c);
@@ -89,7 +97,7 @@ void ctl_callers_advance(void *daemon)
     struct ctl_daemon *d = daemon;
     bool more = false;
     gm_list_for_each (u, &d->callers, struct ctl_caller, link)
-        more |= advance(u);
+        more |= advance(d, u);
     if (more)
         ctl_timer_start(d->advance, ADVANCE_MS);
 }

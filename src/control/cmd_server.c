@@ -5,10 +5,14 @@
 
 #include "base/parse.h"
 #include "control/command.h"
+#include "control/restart.h"
 #include "control/server.h"
 
 /* Force comes after at most a day. */
 #define QUIT_MAX_S 86400u
+/* For so long programs that wait for a server put off a restart. */
+#define RESTART_LOOK_MS 50
+#define RESTART_TRIES   200
 
 void ctl_cmd_version(struct ctl_request *r)
 {
@@ -55,6 +59,49 @@ void ctl_cmd_shutdown_server(struct ctl_request *r)
         ctl_reply(r, "Server %s not found\n", word);
     else
         ctl_server_shutdown(s, ctl_words_have(&r->words, "-f"));
+}
+
+/* Programs that have not reached a server would lose their connection. */
+static bool somebody_waits(const struct ctl_daemon *d)
+{
+    gm_list_for_each (c, &d->conns, struct ctl_conn, link)
+        if (c->phase != CTL_CONN_UI)
+            return true;
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->state == CTL_SERVER_STARTING || (s->channel && ctl_channel_unread(s->channel)))
+            return true;
+    return false;
+}
+
+static void on_restart(void *request)
+{
+    struct ctl_request *r = request;
+    struct ctl_daemon *d = r->daemon;
+    bool waits = somebody_waits(d);
+    if (waits && r->tries++ < RESTART_TRIES) {
+        ctl_timer_start(r->timer, RESTART_LOOK_MS);
+        return;
+    }
+    bool may = !waits && !d->quitting && d->restart;
+    ctl_reply(r, "%s\n",
+              may           ? "Restarting"
+              : d->quitting ? "The daemon is about to end"
+              : waits       ? "Programs wait for a server: the daemon was not restarted"
+                            : "The daemon does not know its program file");
+    ctl_request_finish(r);
+    if (may)
+        ctl_log(d, "Cannot restart: %s", strerror(-ctl_restart(d)));
+}
+
+void ctl_cmd_restart(struct ctl_request *r)
+{
+    r->timer = ctl_timer_create(&r->daemon->loop, on_restart, r);
+    if (!r->timer) {
+        ctl_reply(r, "out of memory\n");
+        return;
+    }
+    ctl_request_keep(r);
+    ctl_timer_start(r->timer, 0);
 }
 
 void ctl_cmd_quit(struct ctl_request *r)

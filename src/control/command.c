@@ -35,6 +35,8 @@ const struct ctl_command ctl_commands[] = {
     { "terminate_client", "SERVER CLIENT", "Takes the device away from a client; prints 0 or a CUDA error", CTL_OWN,
       ctl_cmd_terminate_client },
     { "device_query", "[SERVER] [--csv]", "Prints the devices that servers offer", 0, ctl_cmd_device_query },
+    { "restart", "", "Starts the daemon anew from its program file, under its servers and their programs",
+      CTL_CHANGES, ctl_cmd_restart },
     { "quit", "[-t SECONDS]", "Ends servers and daemon once all clients have left; with -t by force after that time",
       CTL_CHANGES, ctl_cmd_quit },
     { "get_default_active_thread_percentage", "", "Prints the share for servers to come", 0,

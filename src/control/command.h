@@ -35,6 +35,7 @@ struct ctl_request {
     struct ctl_words words;
     struct ctl_text reply;
     bool kept;
+    unsigned tries; /* restart */
     struct ctl_timer *timer;
     struct ctl_server *server; /* which was asked .. */
     unsigned awaits;           /* .. for this message */
@@ -105,6 +106,7 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r);
 void ctl_cmd_ps(struct ctl_request *r);
 void ctl_cmd_terminate_client(struct ctl_request *r);
 void ctl_cmd_device_query(struct ctl_request *r);
+void ctl_cmd_restart(struct ctl_request *r);
 void ctl_cmd_quit(struct ctl_request *r);
 void ctl_cmd_get_default_share(struct ctl_request *r);
 void ctl_cmd_set_default_share(struct ctl_request *r);

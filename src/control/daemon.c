@@ -22,6 +22,7 @@
 #include "control/caller.h"
 #include "control/command.h"
 #include "control/place.h"
+#include "control/restart.h"
 #include "control/server.h"
 #include "control/spawn.h"
 #include "control/users.h"
@@ -295,13 +296,14 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_logfile_finish(&d->control_log);
     ctl_logfile_finish(&d->server_log);
     ctl_users_free(d);
+    ctl_restart_free(d->restart);
     free(d->pipe_directory);
     free(d->server_path);
     free(d);
 }
 GM_DEFINE_CLEANUP(daemon_cleanup, struct ctl_daemon *, daemon_destroy)
 
-int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0)
+int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv)
 {
     GM_CLEANUP(daemon_cleanup) struct ctl_daemon *d = calloc(1, sizeof(*d));
     if (!d)
@@ -311,7 +313,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .uid = geteuid(),
         .pid = getpid(),
         .server_path = ctl_spawn_find_server(),
-        .server_name = server_name_for(argv0),
+        .server_name = server_name_for(argv[0]),
+        .restart = ctl_restart_prepare(argv),
         .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .server_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .listeners = { { .fd = -1 }, { .fd = -1 } },
@@ -320,6 +323,13 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .conns_max = raise_descriptor_limit(),
         .backoff_ms = CTL_BACKOFF_MS,
     };
+    if (options->inherited.restarted) {
+        for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
+            d->listeners[i] = (struct ctl_listener) { .fd = options->inherited.sockets[i], .inherited = true };
+        d->lock_fd = options->inherited.lock;
+        d->returning = (unsigned)options->inherited.servers;
+        d->return_by_ns = gm_now_ns() + CTL_RETURN_MS * GM_NS_PER_MS;
+    }
     gm_list_init(&d->conns);
     gm_list_init(&d->callers);
     gm_list_init(&d->users);

@@ -43,6 +43,7 @@ enum {
     CTL_RETRY_MS = 100,       /* before the second one; doubles */
     CTL_START_MS = 60000,     /* a server that is not ready by then is killed */
     CTL_END_MS = 5000,        /* the same for one that has nothing left to wait for and does not end */
+    CTL_RETURN_MS = 1000,     /* servers of the program that was here before come back */
     CTL_ANSWER_MS = 10000,    /* of a server to what a command asks */
     CTL_BACKOFF_MS = 1600,    /* exclusive mode: next attempt to end a busy server; doubles */
     CTL_BACKOFF_MAX_MS = 25600,
@@ -53,7 +54,16 @@ enum {
     CTL_CONTEXTS_MAX = 64,
 };
 
+/* What a daemon that was started anew takes over (restart.h). */
+struct ctl_inherited {
+    bool restarted;
+    int sockets[2]; /* control, control_privileged */
+    int lock;
+    int servers; /* that will come back */
+};
+
 struct ctl_options {
+    struct ctl_inherited inherited;
     bool multiuser;       /* one server for all users, */
     bool has_server_user; /* which runs as */
     uid_t server_uid;
@@ -75,6 +85,7 @@ struct ctl_request;
 struct ctl_listener {
     uv_poll_t poll;
     int fd;
+    bool inherited;   /* and `file` is not known yet */
     struct stat file; /* the socket that was made in the pipe directory */
 };
 
@@ -88,8 +99,11 @@ struct ctl_daemon {
     const char *server_name; /* argv[0] of servers */
     struct ctl_logfile control_log;
     struct ctl_logfile server_log;
-    struct ctl_limits limits; /* defaults for servers to come */
-    int pipe_fd;              /* the pipe directory, whatever its name leads to by now */
+    unsigned returning;    /* servers that have not come back yet after a restart: new clients wait for them .. */
+    uint64_t return_by_ns; /* .. until then */
+    struct ctl_restart *restart; /* NULL: not possible */
+    struct ctl_limits limits;    /* defaults for servers to come */
+    int pipe_fd;                 /* the pipe directory, whatever its name leads to by now */
     int lock_fd;
 
     struct ctl_listener listeners[2]; /* control, control_privileged */
@@ -131,7 +145,7 @@ struct ctl_daemon {
 
 /* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody waits); what goes
  * wrong before is said on standard error. The exit status of the process. */
-int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, const char *argv0);
+int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv);
 
 /* Lines for control.log. The others are for what strangers can cause at will: above a rate lines are left
  * out and counted. */

@@ -18,6 +18,7 @@
 #include "control/command.h"
 #include "control/daemon.h"
 #include "control/options.h"
+#include "control/restart.h"
 #include "control/ui.h"
 
 static void print_help(FILE *out)
@@ -64,7 +65,7 @@ static void fill_standard_descriptors(void)
 }
 
 /* The parent waits until the child listens, or has said why not. */
-static int run_in_background(const struct ctl_options *options, const char *argv0)
+static int run_in_background(const struct ctl_options *options, char **argv)
 {
     int ready[2];
     if (pipe2(ready, O_CLOEXEC) < 0) {
@@ -79,7 +80,7 @@ static int run_in_background(const struct ctl_options *options, const char *argv
     if (pid == 0) {
         gm_close(ready[0]);
         setsid();
-        return ctl_daemon_run(options, true, ready[1], argv0);
+        return ctl_daemon_run(options, true, ready[1], argv);
     }
     char byte;
     ssize_t n;
@@ -146,6 +147,12 @@ int main(int argc, char **argv)
         case CTL_OPTION_CLASSIC_LIMITS:
             options.classic_limits = true;
             break;
+        case CTL_OPTION_RESTARTED:
+            if (!ctl_restart_read(&options.inherited, walk.argument)) {
+                fputs("gmux-control: --restarted is for the command restart\n", stderr);
+                return 1;
+            }
+            break;
         case CTL_OPTION_READY_DEVICES:
             break;
         case CTL_OPTION_VERSION:
@@ -168,11 +175,13 @@ int main(int argc, char **argv)
     }
     if ((foreground || background) && server_user && !set_server_user(&options, server_user))
         return 1;
-    if (foreground || background)
+    if ((foreground || background) && !options.inherited.restarted)
         drop_descriptors(!foreground);
     if (foreground)
-        return ctl_daemon_run(&options, false, -1, argv[0]);
+        return ctl_daemon_run(&options, false, -1, argv);
+    if (background && options.inherited.restarted) /* it is in the background */
+        return ctl_daemon_run(&options, true, -1, argv);
     if (background)
-        return run_in_background(&options, argv[0]);
+        return run_in_background(&options, argv);
     return ctl_ui_run(argc - walk.index, argv + walk.index);
 }

@@ -51,5 +51,10 @@ const struct gm_option ctl_options_table[] = {
       .name = "dump-commands",
       .help = "Print the commands as source of the manual page",
       .hidden = true },
+    { .id = CTL_OPTION_RESTARTED,
+      .name = "restarted",
+      .argument = "FD,FD,FD,SERVERS",
+      .help = "What the command restart passes to the new program",
+      .hidden = true },
     { 0 },
 };

@@ -18,6 +18,7 @@ enum {
     CTL_OPTION_HELP,
     CTL_OPTION_DUMP_OPTIONS,
     CTL_OPTION_DUMP_COMMANDS,
+    CTL_OPTION_RESTARTED,
 };
 
 extern const struct gm_option ctl_options_table[];

@@ -75,7 +75,7 @@ static int take_lock(struct ctl_daemon *d, char *problem)
 {
     struct stat st;
     if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
-        return 0;
+        return fcntl(d->lock_fd, F_SETFD, FD_CLOEXEC);
     /* Ours alone: whoever can open it can lock it, and keep every daemon out. */
     GM_AUTO_FD int fd =
         openat(d->pipe_fd, CTL_LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -111,11 +111,24 @@ static int listen_in(const struct ctl_daemon *d, const char *name, mode_t mode)
     return r;
 }
 
+/* The socket of the program that was here before in this process: the name still leads to it. */
+static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *name, char *problem)
+{
+    if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0 ||
+        !S_ISSOCK(l->file.st_mode))
+        return complain_of(problem, d, name, "is gone");
+    return 0;
+}
+
 /* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays. The lock is held,
  * so that no living daemon's socket is removed. */
 static int make_socket(struct ctl_daemon *d, struct ctl_listener *l, const char *name, mode_t mode, char *problem)
 {
     struct stat st;
+    if (l->inherited) {
+        l->inherited = false;
+        return take_over(d, l, name, problem);
+    }
     if (l->fd >= 0 && is_ours(d, name, &l->file))
         return 0;
     if (fstatat(d->pipe_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {

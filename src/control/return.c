@@ -64,6 +64,7 @@ const char *ctl_return_server(struct ctl_conn *c, const struct wire_link_return 
     s->process = process;
     s->pid = c->peer.pid;
     s->state = CTL_SERVER_STARTING;
+    s->leaving = m->stopping != 0;
     s->limits = (struct ctl_limits) { .share_pct = m->share_pct > 0 && m->share_pct <= 100 ? m->share_pct : 100,
                                       .priority = m->priority == 1 };
     ctl_limits_set_memory_list(&s->limits, m->memory_limits);
@@ -92,9 +93,11 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
 
 void ctl_return_ready(struct ctl_server *s)
 {
-    gm_list_for_each (other, &s->daemon->servers, struct ctl_server, link)
-        if (other != s && other->uid == s->uid && other->state != CTL_SERVER_STOPPING) {
-            ctl_server_shutdown(s, false);
-            return;
-        }
+    struct ctl_daemon *d = s->daemon;
+    gm_list_for_each (other, &d->servers, struct ctl_server, link)
+        s->leaving |= other != s && other->uid == s->uid && other->state != CTL_SERVER_STOPPING;
+    if (s->leaving)
+        ctl_server_shutdown(s, false);
+    if (d->returning && --d->returning == 0)
+        ctl_timer_start(d->advance, 0);
 }

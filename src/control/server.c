@@ -530,12 +530,25 @@ static void ended(struct ctl_server *s, int status)
     start_failed(s);
 }
 
+static struct ctl_server *server_of_process(struct ctl_daemon *d, pid_t pid)
+{
+    gm_list_for_each (s, &d->servers, struct ctl_server, link)
+        if (s->pid == pid)
+            return s;
+    return NULL;
+}
+
 void ctl_server_reap(struct ctl_daemon *d)
 {
-    gm_list_for_each_safe (s, &d->servers, struct ctl_server, link) {
+    siginfo_t child;
+    for (;;) {
         int status;
-        if (s->pid > 0 && s->process < 0 && waitpid(s->pid, &status, WNOHANG) == s->pid)
-            ended(s, status);
+        child.si_pid = 0;
+        if (waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) < 0 || child.si_pid == 0)
+            return;
+        struct ctl_server *s = server_of_process(d, child.si_pid);
+        if (waitpid(child.si_pid, &status, WNOHANG) == child.si_pid && s)
+            ended(s, status); /* else one that had come back and whose link closed before, or that was left behind */
     }
 }
 

@@ -49,6 +49,7 @@ struct ctl_server {
     unsigned starts;
     bool forced;      /* was told not to wait for clients */
     bool killed;      /* SIGKILL is on its way */
+    bool leaving;     /* it came back and takes no new clients */
     bool exclusive;   /* says that its device admits no server beside it */
     bool initialised; /* its log lines are tagged Server from here on */
     struct ctl_channel *channel;

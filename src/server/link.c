@@ -286,7 +286,7 @@ static void on_gone(struct srv_peer *peer, bool broke, const char *why)
         gm_error(&topic, "the control daemon: %s", why);
     s->has_link = false;
     srv_peer_close(peer);
-    if (broke || s->stopping || !s->announced)
+    if (broke || !s->announced)
         srv_server_stop(s, false); /* no new clients can come; those it has may finish */
     else
         srv_relink_begin(s);

@@ -37,6 +37,7 @@ static void introduce(struct srv_server *s)
     const struct wire_link_return m = {
         .version = WIRE_VERSION,
         .multiuser = s->multiuser,
+        .stopping = s->stopping,
         .share_pct = s->limits.share_pct,
         .priority = s->limits.priority,
         .memory_limits = s->limits.memory_text,

@@ -57,7 +57,7 @@ kill_daemon() {
     busy one
     server=$(the_server)
     before=$(descriptors "$server")
-    for _ in {1..20}; do
+    for _ in {1..10}; do
         kill_daemon
         start_daemon
         until_true 100 lists "$one"
@@ -65,6 +65,57 @@ kill_daemon() {
     [ "$(the_server)" = "$server" ]
     expect_descriptors "$before" "$server"
     [ "$("$control" get_client_list "$server")" = "$one" ]
+}
+
+@test "restart: a new program in the same process, and nobody notices" {
+    start_daemon -f & # in the foreground, as service managers have it
+    CLIENTS+=($!)
+    until_true 100 test -S "$DIR/pipe/control"
+    until_true 100 test -s "$DIR/pipe/nvidia-cuda-mps-control.pid"
+    daemon=$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")
+    busy one
+    server=$(the_server)
+    before=$(descriptors "$daemon" "$server")
+    for _ in {1..10}; do
+        run -0 "$control" restart
+        [ "$output" = Restarting ]
+        run -0 "$GMUX_BUILD/examples/vecadd" # it comes between two programs, or to either
+        [[ $output == *"all correct"* ]]
+        until_true 100 lists "$one"
+    done
+    [ "$(cat "$DIR/pipe/nvidia-cuda-mps-control.pid")" = "$daemon" ]
+    [[ $(tr '\0' ' ' <"/proc/$daemon/cmdline") == *"--restarted="* ]]
+    [ "$("$control" terminate_client "$server" "$one")" = 0 ]
+    until_true 100 gone "$one"
+    [ "$(the_server)" = "$server" ] # there was never another one
+    expect_descriptors "$before" "$daemon" "$server"
+    "$control" quit
+    until_true 100 gone "$daemon"
+    [ "$(pgrep -c -P "$daemon" || true)" = 0 ]
+}
+
+@test "restart while programs come in crowds: all are served" {
+    start_daemon
+    busy one
+    for _ in {1..3}; do
+        for i in {1..6}; do
+            GMUX_REQUIRE=1 start_program "crowd$i" "$GMUX_BUILD/examples/vecadd"
+        done
+        run -0 "$control" restart
+        for i in {1..6}; do
+            until_true 200 grep -q "all correct" "$DIR/crowd$i.out" || {
+                cat "$DIR/crowd$i.out"
+                false
+            }
+        done
+    done
+}
+
+@test "--restarted is for the command only" {
+    for argument in "" x 1,2,3 3,4 -1,-1,-1,0 0,1,2,0 99999999999,1,1,1; do
+        run -1 "$control" -d "--restarted=$argument"
+        [ "$output" = "gmux-control: --restarted is for the command restart" ]
+    done
 }
 
 @test "a server that returns after another was started serves its programs and takes no new ones" {
@@ -80,9 +131,12 @@ kill_daemon() {
     kill -CONT "$server"
     until_true 100 lists "$one"
     run -0 "$GMUX_BUILD/examples/vecadd"
+    # It is one that takes no new programs for the next daemon, too.
+    kill_daemon
+    start_daemon
+    until_true 100 lists "$one"
     kill -9 "$one"
     until_true 100 gone "$server"
-    [ "$(the_server)" = "$new" ]
 }
 
 @test "GMUX_WAIT: a program that is there before its daemon waits for it" {
