@@ -41,6 +41,15 @@ CUresult rt_cuGraphDestroy(CUgraph hGraph)
     return r;
 }
 
+/* Nodes that allocate or free are not cloned: the memory would be both graphs'. */
+static bool has_memory(const struct rt_graph *g)
+{
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            return true;
+    return false;
+}
+
 CUresult rt_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
     struct rt_graph *copy;
@@ -51,7 +60,9 @@ CUresult rt_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_graph *g = find_free(originalGraph);
-    r = g && !g->capturing ? rt_graph_clone(g, &copy) : CUDA_ERROR_INVALID_VALUE;
+    r = !g || g->capturing ? CUDA_ERROR_INVALID_VALUE
+        : has_memory(g)    ? CUDA_ERROR_NOT_SUPPORTED
+                           : rt_graph_clone(g, &copy);
     if (r == CUDA_SUCCESS)
         *phGraphClone = rt_graph_handle(copy);
     rt_graph_unlock();

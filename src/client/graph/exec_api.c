@@ -302,8 +302,9 @@ CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraph
     int r = rt_enter_any();
     if (r)
         return r;
+    CUgraphExecUpdateResultInfo unasked;
     if (!resultInfo)
-        return CUDA_ERROR_INVALID_VALUE;
+        resultInfo = &unasked;
     *resultInfo = (CUgraphExecUpdateResultInfo) { .result = CU_GRAPH_EXEC_UPDATE_ERROR };
     rt_graph_lock();
     struct rt_exec *e = rt_exec_find(hGraphExec);

@@ -239,3 +239,15 @@ bool rt_graph_sort(const struct rt_graph *g, struct rt_node **out)
     }
     return done == g->count;
 }
+
+bool rt_graph_frees(const struct rt_graph *g, CUdeviceptr address)
+{
+    unsigned allocations = 0, frees = 0;
+    if (g)
+        gm_list_for_each (n, &g->nodes, struct rt_node, link) {
+            bool same = n->params.memory.described.dptr == address;
+            allocations += same && n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+            frees += same && n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+        }
+    return frees && frees >= allocations;
+}

@@ -120,4 +120,7 @@ void rt_graph_release_all(struct rt_graph *g);
 /* Runs destructors that have become due. Without the lock. */
 void rt_user_objects_reap(void);
 
+/* Graph lock. Every node that allocates this memory has one that frees it. */
+bool rt_graph_frees(const struct rt_graph *g, CUdeviceptr address);
+
 #endif

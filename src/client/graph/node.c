@@ -214,12 +214,25 @@ static void get_fill(const struct rt_params *p, void *out)
     memcpy(out, &p->fill.described, sizeof(p->fill.described));
 }
 
+/* A node that moves nothing, or fills what is no memory, is refused where a captured operation would be taken. */
+static int params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx)
+{
+    int r = rt_params_copy(p, from, ctx);
+    return r || (from->WidthInBytes && from->Height && from->Depth) ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUcontext ctx)
+{
+    int r = rt_params_fill(p, from, ctx);
+    return r || (from->width && from->height && !p->fill.nowhere) ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult rt_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                                  size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
     struct rt_params p;
     int r = enter(phGraphNode ? copyParams : NULL);
-    r = r ? r : rt_params_copy(&p, copyParams, ctx);
+    r = r ? r : params_copy(&p, copyParams, ctx);
     return add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
 
@@ -232,7 +245,7 @@ CUresult rt_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *n
 {
     struct rt_params p;
     int r = enter(nodeParams);
-    return set(hNode, &p, r ? r : rt_params_copy(&p, nodeParams, NULL));
+    return set(hNode, &p, r ? r : params_copy(&p, nodeParams, NULL));
 }
 
 CUresult rt_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
@@ -240,7 +253,7 @@ CUresult rt_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
 {
     struct rt_params p;
     int r = enter(phGraphNode ? memsetParams : NULL);
-    r = r ? r : rt_params_fill(&p, memsetParams, ctx);
+    r = r ? r : params_fill(&p, memsetParams, ctx);
     return add(phGraphNode, hGraph, dependencies, numDependencies, &p, r);
 }
 
@@ -253,7 +266,7 @@ CUresult rt_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE
 {
     struct rt_params p;
     int r = enter(nodeParams);
-    return set(hNode, &p, r ? r : rt_params_fill(&p, nodeParams, NULL));
+    return set(hNode, &p, r ? r : params_fill(&p, nodeParams, NULL));
 }
 
 /* --- host functions, events, nothing ------------------------------------------------------------------------------ */
@@ -406,7 +419,7 @@ CUresult rt_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, cons
     if (r)
         return r;
     rt_graph_lock();
-    r = rt_params_free(&p, dptr);
+    r = rt_graph_frees(rt_graph_find(hGraph), dptr) ? CUDA_ERROR_INVALID_VALUE : rt_params_free(&p, dptr);
     r = r ? r : add_locked(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
     rt_graph_unlock();
     return r;

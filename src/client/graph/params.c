@@ -249,8 +249,8 @@ int rt_params_fill(struct rt_params *p, const CUDA_MEMSET_NODE_PARAMS *from, CUc
     struct rt_range range;
     if (fill.element != 1 && fill.element != 2 && fill.element != 4)
         return CUDA_ERROR_INVALID_VALUE;
-    if (fill.element < 4 && fill.value >> (8 * fill.element))
-        return CUDA_ERROR_INVALID_VALUE;
+    if (fill.element < 4) /* the rest of the value is of no account */
+        fill.value &= (1u << (8 * fill.element)) - 1;
     int r = rt_fill_prepare(&fill, &p->fill.record);
     if (r == CUDA_SUCCESS && p->fill.record.width)
         p->fill.nowhere = rt_fill_place(&p->fill.record, &range) != CUDA_SUCCESS;
@@ -266,6 +266,8 @@ int rt_params_host(struct rt_params *p, const CUDA_HOST_NODE_PARAMS *from)
 int rt_params_event(struct rt_params *p, CUgraphNodeType type, CUevent event)
 {
     *p = (struct rt_params) { .type = type, .event = event };
+    if (!event)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!rt_event_exists(event))
         return CUDA_ERROR_INVALID_HANDLE;
     static atomic_bool said;
@@ -355,6 +357,8 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
 {
     static atomic_bool said;
     const struct rt_graph *child;
+    if (from->reserved0[0] || from->reserved0[1] || from->reserved0[2] || from->reserved2)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (from->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
         CUDA_KERNEL_NODE_PARAMS kernel;

@@ -70,14 +70,14 @@ CUresult rt_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
     return copy_bytes(dstDevice, RT_SIDE_DEVICE, srcDevice, RT_SIDE_DEVICE, ByteCount, hStream, false);
 }
 
-/* The device knows whose memory it is, so that a peer copy is a copy. */
-static CUresult contexts_exist(CUcontext a, CUcontext b)
+/* NULL: the current one. */
+static struct rt_context *find_context(CUcontext handle)
 {
-    return rt_context_find(a, true) && rt_context_find(b, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    return rt_context_find(handle ? handle : rt_stack_top(), true);
 }
 
 /* The synchronous one comes after all work of both contexts, and before what they get next. Between contexts of one device
- * the default stream's order is all there is. */
+ * the default stream's order is all there is. The device knows whose memory it is, so that a peer copy is a copy. */
 static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr src, struct rt_context *from,
                            size_t size)
 {
@@ -91,17 +91,16 @@ static CUresult copy_peers(CUdeviceptr dst, struct rt_context *to, CUdeviceptr s
 CUresult rt_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                          size_t ByteCount)
 {
-    CUresult r = contexts_exist(dstContext, srcContext);
-    return r ? r
-             : copy_peers(dstDevice, rt_context_find(dstContext, true), srcDevice, rt_context_find(srcContext, true),
-                          ByteCount);
+    struct rt_context *to = find_context(dstContext), *from = find_context(srcContext);
+    return to && from ? copy_peers(dstDevice, to, srcDevice, from, ByteCount) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-    CUresult r = contexts_exist(dstContext, srcContext);
-    return r ? r : rt_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
+    return find_context(dstContext) && find_context(srcContext)
+               ? rt_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream)
+               : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* --- boxes -------------------------------------------------------------------------------------------------------- */

@@ -112,6 +112,13 @@ static int device_of(uint64_t value)
     return l.type == CU_MEM_LOCATION_TYPE_DEVICE ? l.id : CU_DEVICE_CPU;
 }
 
+/* -1 where the type says all. */
+static int id_of(uint64_t value)
+{
+    CUmemLocation l = unpack(value);
+    return l.type == CU_MEM_LOCATION_TYPE_DEVICE || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? l.id : -1;
+}
+
 static int check_location(CUmemLocation l)
 {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
@@ -252,7 +259,7 @@ static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLo
         advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
         r = check_location(location);
     if (r)
-        return r;
+        return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
     switch (advice) {
     case CU_MEM_ADVISE_SET_READ_MOSTLY:
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
@@ -316,13 +323,13 @@ static int get(int *data, size_t size, CUmem_range_attribute attribute, CUdevice
         *data = (int)unpack(remembered(HINT_PREFERRED, address, count)).type;
         return CUDA_SUCCESS;
     case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
-        *data = unpack(remembered(HINT_PREFERRED, address, count)).id;
+        *data = id_of(remembered(HINT_PREFERRED, address, count));
         return CUDA_SUCCESS;
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
         *data = (int)unpack(remembered(HINT_PREFETCHED, address, count)).type;
         return CUDA_SUCCESS;
     case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
-        *data = unpack(remembered(HINT_PREFETCHED, address, count)).id;
+        *data = id_of(remembered(HINT_PREFETCHED, address, count));
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;

@@ -298,7 +298,10 @@ CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
         return r;
     if (!pp || (Flags & ~known))
         return CUDA_ERROR_INVALID_VALUE;
-    r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags, &address);
+    *pp = NULL;
+    if (bytesize == 0) /* no error, unlike cuMemAlloc's */
+        return CUDA_SUCCESS;
+    r = rt_memory_allocate(c, bytesize, RT_MEMORY_HOST, Flags & ~CU_MEMHOSTALLOC_PORTABLE, &address);
     if (r == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)address;
     return r;
@@ -331,7 +334,7 @@ CUresult rt_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
     return CUDA_SUCCESS;
 }
 
-/* With unified addressing all pinned memory is mapped and portable, and the flags say so. */
+/* With unified addressing all pinned memory is mapped, and the flags say so, and portable, which they do not say. */
 CUresult rt_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 {
     struct rt_context *c;

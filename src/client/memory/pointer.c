@@ -35,6 +35,11 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
             return CUDA_ERROR_INVALID_VALUE;
         *(void **)data = (void *)(uintptr_t)ptr;
         return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for drivers of other devices, of which none reaches this memory */
+        if (host)
+            return CUDA_ERROR_INVALID_VALUE;
+        *(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)data = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS) { 0 };
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
         *(unsigned *)data = range->sync;
         return CUDA_SUCCESS;
@@ -87,6 +92,13 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
+}
+
+/* Of the plural form. */
+static bool attribute_known(CUpointer_attribute a)
+{
+    return a >= CU_POINTER_ATTRIBUTE_CONTEXT && a <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE &&
+           a != CU_POINTER_ATTRIBUTE_P2P_TOKENS;
 }
 
 /* What the plural form answers where the single one would fail; as observed of the genuine library. */
@@ -163,7 +175,7 @@ CUresult rt_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribu
         return CUDA_ERROR_INVALID_VALUE;
     bool known = find(&ptr, &range);
     for (unsigned i = 0; i < numAttributes; i++) {
-        if (!data[i])
+        if (!data[i] || !attribute_known(attributes[i]))
             return CUDA_ERROR_INVALID_VALUE;
         if (get(data[i], attributes[i], ptr, known ? &range : NULL) != CUDA_SUCCESS)
             answer_unknown(data[i], attributes[i], ptr, known);

@@ -161,15 +161,22 @@ CUresult rt_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
     return r ? r : give_pool(rt_pool_default(dev), pool_out);
 }
 
-CUresult rt_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+/* The two calls below call it a wrong value. */
+static int check_number(CUdevice dev)
 {
     int r = check_device(dev);
+    return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
+}
+
+CUresult rt_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+    int r = check_number(dev);
     return r ? r : give_pool(rt_pool_current(dev), pool);
 }
 
 CUresult rt_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
-    int r = check_device(dev);
+    int r = check_number(dev);
     return r ? r : set_pool(dev, pool);
 }
 
@@ -277,12 +284,13 @@ CUresult rt_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, si
     for (size_t i = 0; i < count; i++) {
         if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
             return CUDA_ERROR_INVALID_VALUE;
-        if (check_device(map[i].location.id) != CUDA_SUCCESS)
-            return CUDA_ERROR_INVALID_DEVICE;
-        bool other = map[i].location.id != rt_pool_device(p);
-        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE &&
-            !(other && map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE))
+        if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+            return CUDA_ERROR_NOT_SUPPORTED;
+        if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
             return CUDA_ERROR_INVALID_VALUE;
+        if (check_device(map[i].location.id) != CUDA_SUCCESS ||
+            (!map[i].flags && map[i].location.id == rt_pool_device(p)))
+            return CUDA_ERROR_INVALID_DEVICE;
     }
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
         r = map[i].flags ? CUDA_SUCCESS : rt_reach_wait(1u << map[i].location.id);

@@ -70,6 +70,8 @@ static int check_prop(const CUmemAllocationProp *prop, bool made)
     if (prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_NONE &&
         prop->allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((unsigned)prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
+        return CUDA_ERROR_INVALID_VALUE; /* of another operating system */
     if (((unsigned)prop->requestedHandleTypes & ~known) || prop->allocFlags.gpuDirectRDMACapable ||
         prop->allocFlags.usage)
         return (int)rt_not_supported("cuMemCreate for another kind of handle, for other devices or for decompression",
@@ -102,10 +104,10 @@ static void drop_if_unused(struct rt_physical *p)
 CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option)
 {
-    int r = check_prop(prop, false);
+    int r = rt_enter_any();
     if (r)
         return r;
-    if (!granularity ||
+    if (!granularity || !prop ||
         (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = GRANULARITY;
@@ -235,8 +237,10 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
     int r = rt_enter_any();
     if (r)
         return r;
-    if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fcntl(fd, F_GETFD) < 0)
+    if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    if (fcntl(fd, F_GETFD) < 0)
+        return CUDA_ERROR_UNKNOWN;
     r = rt_request_object_import(rt_session, fd, &made);
     prop.location.id = made.device;
     if (r)
@@ -318,7 +322,9 @@ static int map(uint64_t address, uint64_t size, CUmemGenericAllocationHandle han
 {
     struct rt_physical *p = find(handle);
     struct reservation *v = find_reservation(address, size);
-    if (!p || !v || size != p->size || address % GRANULARITY || is_occupied(address, size))
+    if (p && v && address % GRANULARITY == 0 && size != p->size)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!p || !v || address % GRANULARITY || is_occupied(address, size))
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_range range = { .base = address,
                               .size = size,
@@ -340,8 +346,10 @@ CUresult rt_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAl
     int r = rt_enter_any();
     if (r)
         return r;
-    if (size == 0 || offset || flags) /* as NVIDIA's driver has it, an object is mapped as a whole */
+    if (size == 0 || flags)
         return CUDA_ERROR_INVALID_VALUE;
+    if (offset) /* as NVIDIA's driver has it, an object is mapped as a whole */
+        return CUDA_ERROR_NOT_SUPPORTED;
     pthread_mutex_lock(&lock);
     r = map(ptr, size, handle);
     pthread_mutex_unlock(&lock);

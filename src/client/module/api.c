@@ -26,10 +26,13 @@ static int enter_module(CUmodule handle, struct rt_module **m)
 static int find_variable(struct rt_module *m, const char *name, const struct rt_variable **v)
 {
     int device = rt_current.context ? rt_current_device() : m->device;
-    if (m->device == device || m->context || (rt_module_find_managed(m, name, v) == CUDA_SUCCESS && *v))
-        return rt_module_find_variable(m, name, v);
-    int r = rt_module_on(&m, device);
-    return r ? r : rt_module_find_variable(m, name, v);
+    struct rt_entry *e;
+    int r = CUDA_SUCCESS;
+    if (m->device != device && !m->context && !(rt_module_find_managed(m, name, v) == CUDA_SUCCESS && *v))
+        r = rt_module_on(&m, device);
+    r = r ? r : rt_module_find_variable(m, name, v);
+    return r == CUDA_ERROR_NOT_FOUND && rt_module_find_entry(m, name, &e) == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE
+                                                                                          : r;
 }
 
 CUresult rt_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
@@ -107,8 +110,7 @@ CUresult rt_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
     if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
     const char *wanted = secure_getenv("CUDA_MODULE_LOADING");
-    bool eager = !rt_session->memory_apart || (wanted && strcmp(wanted, "EAGER") == 0);
-    *mode = eager ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode = wanted && strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
 }
 
@@ -162,7 +164,7 @@ CUresult rt_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *na
     int r = enter_module(hmod, &m);
     if (r)
         return r;
-    if (!hfunc || !name)
+    if (!hfunc || !name || !*name)
         return CUDA_ERROR_INVALID_VALUE;
     r = get_function(m, name, &f);
     if (r == CUDA_SUCCESS)
@@ -185,7 +187,7 @@ CUresult rt_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFu
     int r = enter_module(mod, &m);
     if (r)
         return r;
-    if (!functions || !numFunctions)
+    if (!functions)
         return CUDA_ERROR_INVALID_VALUE;
     return get_functions(m, (void **)functions, numFunctions);
 }
@@ -247,6 +249,14 @@ static int enter_library(CUlibrary handle, struct rt_library **l)
         return r;
     *l = rt_object_find(&rt_libraries, handle);
     return *l ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* For what a library is in a context. */
+static int enter_library_here(CUlibrary handle, struct rt_library **l)
+{
+    int r = rt_enter_any();
+    r = r ? r : enter_library(handle, l);
+    return r || rt_current.context ? r : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static int make_library(struct rt_module *m, const void *image, CUlibrary *out)
@@ -322,7 +332,7 @@ CUresult rt_cuLibraryUnload(CUlibrary library)
 CUresult rt_cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 {
     struct rt_library *l;
-    int r = enter_library(library, &l);
+    int r = enter_library_here(library, &l);
     if (r)
         return r;
     if (!pMod)
@@ -361,7 +371,7 @@ CUresult rt_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels
     int r = enter_library(lib, &l);
     if (r)
         return r;
-    if (!kernels || !numKernels)
+    if (!kernels)
         return CUDA_ERROR_INVALID_VALUE;
     return get_functions(l->module, (void **)kernels, numKernels);
 }
@@ -369,7 +379,7 @@ CUresult rt_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels
 CUresult rt_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
     struct rt_library *l;
-    int r = enter_library(library, &l);
+    int r = enter_library_here(library, &l);
     if (r)
         return r;
     if (!name || (!dptr && !bytes))

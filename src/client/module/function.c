@@ -71,11 +71,24 @@ static int get_attribute(int *pi, CUfunction_attribute attribute, const void *ha
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         if (f->module->by_name)
             return rt_lookup_get_attribute(f, attribute, pi);
-        *pi = 0;
+        *pi = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED      ? f->large_clusters
+              : attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE ? f->cluster_policy
+                                                                                    : 0;
         break;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
+    return CUDA_SUCCESS;
+}
+
+/* Of a device without clusters: there is nothing to choose, and the program may ask what it said. */
+static int keep_preference(struct rt_function *f, CUfunction_attribute attribute, int value)
+{
+    bool large = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+    int most = large ? 1 : CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING;
+    if (value < 0 || value > most)
+        return CUDA_ERROR_INVALID_VALUE;
+    *(large ? &f->large_clusters : &f->cluster_policy) = value;
     return CUDA_SUCCESS;
 }
 
@@ -99,6 +112,10 @@ static int set_attribute(CUfunction_attribute attribute, int value, const void *
             return CUDA_ERROR_INVALID_VALUE;
         f->carveout = value;
         return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value) : CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value)
+                                  : keep_preference(f, attribute, value);
     default:
         return f->module->by_name ? rt_lookup_set_attribute(f, attribute, value) : CUDA_ERROR_INVALID_VALUE;
     }
@@ -133,11 +150,11 @@ static int get_param_info(const void *handle, size_t index, size_t *offset, size
 static int get_name(const void *handle, const char **name)
 {
     struct rt_function *f;
+    if (!name || !handle)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter(handle, &f);
     if (r)
         return r;
-    if (!name)
-        return CUDA_ERROR_INVALID_VALUE;
     *name = f->entry->name;
     return CUDA_SUCCESS;
 }
@@ -179,11 +196,11 @@ CUresult rt_cuFuncGetName(const char **name, CUfunction hfunc)
 CUresult rt_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 {
     struct rt_function *f;
+    if (!hmod || !hfunc)
+        return CUDA_ERROR_INVALID_VALUE;
     int r = enter(hfunc, &f);
     if (r)
         return r;
-    if (!hmod)
-        return CUDA_ERROR_INVALID_VALUE;
     *hmod = rt_module_handle(f->module);
     return CUDA_SUCCESS;
 }
@@ -222,6 +239,8 @@ CUresult rt_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
         return r;
     if (!pFunc)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_current.context)
+        return CUDA_ERROR_INVALID_CONTEXT;
     *pFunc = (CUfunction)rt_object_handle(&rt_functions, &f->object);
     return CUDA_SUCCESS;
 }

@@ -15,8 +15,10 @@ int rt_image_read(const char *path, size_t limit, char **data, size_t *size)
 {
     GM_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (fd < 0 || fstat(fd, &st) != 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
+    if (!S_ISREG(st.st_mode))
+        return CUDA_ERROR_INVALID_IMAGE;
     *size = (size_t)st.st_size;
     GM_AUTO_FREE char *bytes = *size > limit ? NULL : calloc(1, *size + ZEROS);
     if (!bytes)

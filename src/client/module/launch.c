@@ -200,6 +200,7 @@ enum attribute_use {
     ATTRIBUTE_HINT,    /* about speed: heeded or not */
     ATTRIBUTE_MATTERS, /* goes to the device */
     ATTRIBUTE_REFUSED, /* nobody here could honour it */
+    ATTRIBUTE_UNKNOWN,
 };
 
 static enum attribute_use attribute_use(const CUlaunchAttribute *a)
@@ -222,7 +223,8 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return ATTRIBUTE_REFUSED;
     default:
-        return ATTRIBUTE_HINT;
+        return (unsigned)a->id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING ? ATTRIBUTE_HINT
+                                                                                     : ATTRIBUTE_UNKNOWN;
     }
 }
 
@@ -246,6 +248,8 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
     for (unsigned i = 0; i < count; i++) {
         const CUlaunchAttribute *a = &attributes[i];
         enum attribute_use use = attribute_use(a);
+        if (use == ATTRIBUTE_UNKNOWN)
+            return CUDA_ERROR_INVALID_VALUE;
         if (use == ATTRIBUTE_REFUSED)
             return (int)rt_not_supported("a launch with an event, or of a node that kernels update", &said);
         if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart && !can_cooperate(a))

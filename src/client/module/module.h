@@ -109,6 +109,7 @@ struct rt_function {
     _Atomic uint64_t clusters[4];   /* cluster.c: the last shapes that the device's driver takes */
     _Atomic unsigned clusters_next;
     int carveout;
+    int large_clusters, cluster_policy; /* on a device without clusters: what the program said */
     CUfunc_cache cache_config;
     struct rt_old_launch *old_launch;                   /* launch_old.c's lock; NULL: never used */
     _Atomic(_Atomic(struct rt_function *) *) elsewhere; /* by device: the same on others; NULL: nowhere yet */

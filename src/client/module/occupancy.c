@@ -59,7 +59,8 @@ static uint32_t active_blocks(const struct rt_function *f, uint32_t threads, uin
 {
     const struct limits l = device_limits(f);
     const struct rt_entry *e = f->entry;
-    if (threads == 0 || threads > GM_MIN(l.block_threads, e->max_threads) ||
+    if (threads == 0 ||
+        threads > l.block_threads || /* not what the kernel was compiled for: NVIDIA's driver counts so */
         dynamic_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed))
         return 0;
     uint32_t warps = (threads + l.warp - 1) / l.warp;
@@ -193,6 +194,8 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
     if (!dynamicSmemSize || numBlocks <= 0 || blockSize <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     const struct limits l = device_limits(f);
+    if ((uint32_t)numBlocks > l.blocks)
+        return CUDA_ERROR_INVALID_VALUE;
     uint64_t each = l.shared / (uint32_t)numBlocks / SHARED_UNIT * SHARED_UNIT;
     uint64_t taken = (uint64_t)f->entry->shared_bytes + l.shared_reserved;
     uint64_t most = attribute(f, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);

@@ -228,6 +228,13 @@ CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     return r;
 }
 
+/* Lock held. The next one begins with the flags that it is given from now on. */
+static void primary_end(struct rt_context *c)
+{
+    rt_context_destroy(c);
+    c->wanted = 0;
+}
+
 CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     struct rt_context *c;
@@ -236,7 +243,7 @@ CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
     if (r == CUDA_SUCCESS && c->references == 0)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else if (r == CUDA_SUCCESS && --c->references == 0 && atomic_load(&c->active))
-        rt_context_destroy(c);
+        primary_end(c);
     pthread_mutex_unlock(&rt_context_lock);
     return r;
 }

@@ -43,7 +43,6 @@ struct rt_context {
     _Atomic(struct rt_stream *) legacy; /* made at first use */
     _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
     CUfunc_cache cache_config;
-    CUsharedconfig shared_config;
     uint64_t limits[RT_LIMITS];
     CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */

@@ -224,7 +224,7 @@ CUresult rt_cuCtxSetFlags(unsigned int flags)
         return r;
     if (!rt_context_flags_ok(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    rt_context_set_flags(c, flags | (c->primary ? CU_CTX_MAP_HOST : 0));
+    rt_context_set_flags(c, flags | (atomic_load(&c->flags) & CU_CTX_MAP_HOST)); /* what it has it keeps */
     return CUDA_SUCCESS;
 }
 
@@ -306,7 +306,7 @@ CUresult rt_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
         return r;
     if (!pConfig)
         return CUDA_ERROR_INVALID_VALUE;
-    *pConfig = c->shared_config ? c->shared_config : CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; /* no device since compute capability 5.0 has a choice */
     return CUDA_SUCCESS;
 }
 
@@ -318,7 +318,6 @@ CUresult rt_cuCtxSetSharedMemConfig(CUsharedconfig config)
         return r;
     if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
         return CUDA_ERROR_INVALID_VALUE;
-    c->shared_config = config;
     return CUDA_SUCCESS;
 }
 

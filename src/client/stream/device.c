@@ -203,11 +203,11 @@ CUresult rt_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
     int r = find(dev, &d);
     if (r)
         return r;
-    if (!pciBusId || len <= 0)
+    if (!pciBusId)
         return CUDA_ERROR_INVALID_VALUE;
-    (void)snprintf(pciBusId, (size_t)len, "%04X:%02X:%02X.0", d->pci_domain & 0xffffu, d->pci_bus & 0xffu,
-                   d->pci_device & 0xffu);
-    return CUDA_SUCCESS;
+    int length = snprintf(pciBusId, (size_t)GM_MAX(len, 0), "%04X:%02X:%02X.0", d->pci_domain & 0xffffu,
+                          d->pci_bus & 0xffu, d->pci_device & 0xffu);
+    return length < len ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult rt_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
@@ -239,7 +239,7 @@ CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
     int r = find(dev, &d);
     if (r)
         return r;
-    if (!pi || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+    if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
     *pi = type == CU_EXEC_AFFINITY_TYPE_SM_COUNT && rt_part_possible(dev);
     return CUDA_SUCCESS;

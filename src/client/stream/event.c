@@ -407,7 +407,7 @@ CUresult rt_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent 
     if (r || r2)
         return r == CUDA_ERROR_INVALID_HANDLE || !r2 ? r : r2;
     if (!pMilliseconds)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     *pMilliseconds = (float)((double)(int64_t)(end - start) * 1e-6);
     return CUDA_SUCCESS;
 }

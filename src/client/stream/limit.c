@@ -6,6 +6,8 @@
 #include "client/stream/call.h"
 #include "client/stream/context.h"
 
+#define LOCAL_BYTES_MOST (512u << 10) /* of a thread; CUDA C++ Programming Guide, compute capabilities */
+
 static bool limit_known(CUlimit limit)
 {
     return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
@@ -60,7 +62,7 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
     switch (limit) {
     case CU_LIMIT_STACK_SIZE:
         *value = multiple(*value, 16);
-        return CUDA_SUCCESS;
+        return *value > LOCAL_BYTES_MOST ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_LIMIT_PRINTF_FIFO_SIZE:
         *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
         return CUDA_SUCCESS;

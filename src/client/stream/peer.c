@@ -106,11 +106,11 @@ CUresult rt_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     int r = check_devices(srcDevice, dstDevice);
     if (r)
         return r;
+    if (srcDevice == dstDevice)
+        return CUDA_ERROR_INVALID_DEVICE;
     if (!value || attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
         attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
         return CUDA_ERROR_INVALID_VALUE;
-    if (srcDevice == dstDevice)
-        return CUDA_ERROR_INVALID_DEVICE;
     if (rt_session->memory_apart)
         return rt_companion_function("cuDeviceGetP2PAttribute", &genuine, sizeof(genuine))
                    ? genuine(value, attrib, srcDevice, dstDevice)

@@ -100,7 +100,7 @@ static bool parse_version(struct ptx_parser *p)
     if (!right)
         return ptx_fail(p, -EINVAL, &t, "version number expected");
     minor = (unsigned)(t.text[i + 1] - '0');
-    if (major < 1 || major > 99)
+    if (major < 1 || major > 9) /* no toolkit writes such a one */
         return ptx_fail(p, -ENOTSUP, &t, "PTX version %.*s", PTX_TEXT(&t));
     p->m->version = GM_MAX(p->m->version, major * 10 + minor);
     ptx_advance(p);
@@ -120,7 +120,7 @@ static bool parse_target(struct ptx_parser *p)
             unsigned number = 0;
             for (uint32_t i = 3; i < t.length && t.text[i] >= '0' && t.text[i] <= '9' && number < 100000; i++)
                 number = number * 10 + (unsigned)(t.text[i] - '0');
-            if (number < 10 || number > 999)
+            if (number < 10 || number > 199)
                 return ptx_fail(p, -EINVAL, &t, "target '%.*s' is not known", PTX_TEXT(&t));
             best = number;
         }
