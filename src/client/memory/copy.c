@@ -26,6 +26,15 @@ static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t 
     return !__builtin_add_overflow(sum, b->width, out);
 }
 
+/* It begins in registered memory and does not end there: NVIDIA's driver takes it for a mistake. */
+static bool is_beyond_registered(const struct rt_side *side, uint64_t size)
+{
+    struct rt_range r;
+    return side->kind == RT_SIDE_HOST && rt_memory_find(side->address, &r) &&
+           (r.kind == RT_MEMORY_REGISTERED || r.kind == RT_MEMORY_PAGEABLE) &&
+           size > r.size - (side->address - r.base);
+}
+
 int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt_place *out)
 {
     struct rt_range range;
@@ -37,9 +46,10 @@ int rt_copy_locate(const struct rt_box *b, const struct rt_side *side, struct rt
     uint64_t window = side->address;
     bool known = rt_memory_device_range(side->address, size, &range, &window);
     /* What is not all known memory is the program's own, unless it has to be, or begins to be, the device's. */
-    if (!known && (side->kind == RT_SIDE_DEVICE || side->array || side->address == 0 ||
-                   (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
-                    range.kind != RT_MEMORY_PAGEABLE)))
+    if (!known &&
+        (is_beyond_registered(side, size) || side->kind == RT_SIDE_DEVICE || side->array || side->address == 0 ||
+         (side->kind == RT_SIDE_UNIFIED && rt_memory_find(side->address, &range) &&
+          range.kind != RT_MEMORY_PAGEABLE)))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_place) { .in_window = known,
                                .host = !known || rt_memory_is_host(&range),

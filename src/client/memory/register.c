@@ -1,16 +1,19 @@
 /*
  * cuMemHostRegister: makes pages that the program already has accessible to the device. The device sees only what lies
  * in the window's host area, so the program's pages are exchanged, in place, for pages of that area with the same
- * contents. That is possible for whole pages of private anonymous memory. Anything else (files, shared memory, parts of
- * pages) stays as it is: it counts as registered, its copies are made as those of pageable memory, and it has no address
- * for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's driver, the device's address of
- * the memory is not the host's.
+ * contents: all pages that the memory touches, also where it begins or ends within one. What else is in those pages is
+ * the program's all the same, and other threads may be writing it, which an exchange would lose: so parts of pages are
+ * exchanged only while there is one thread. Shared mappings, the main thread's stack and pages that another
+ * registration has stay as they are: such memory counts as registered, its copies are made as those of pageable memory,
+ * and it has no address for the device. Who says that he wants one gets CUDA_ERROR_NOT_SUPPORTED. As with NVIDIA's
+ * driver on some systems, the device's address of the memory is not the host's.
  *
- * A store by another thread while the exchange is under way may be lost; registering memory that is being written is
- * a race in the program, too.
+ * A store by another thread into registered memory while that is being exchanged may be lost; such a store is a race in the
+ * program, too.
  */
 #include "client/memory/memory.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +26,34 @@
 #include "client/stream/reach.h"
 
 enum pages {
-    PAGES_MISSING, /* some of it is not mapped */
-    PAGES_OTHER,   /* mapped, but not ours to exchange */
-    PAGES_PRIVATE, /* private anonymous, readable and writable */
+    PAGES_MISSING,  /* some of it is not mapped, or not readable */
+    PAGES_OTHER,    /* mapped, but not ours to exchange */
+    PAGES_READABLE, /* private, and all or some of it not writable */
+    PAGES_PRIVATE,  /* private, readable and writable */
 };
+
+/* The whole pages around a range. */
+struct span {
+    uint64_t start, size;
+    uint64_t window; /* where the device sees them */
+};
+
+static struct span pages_of(const struct rt_range *r)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), start = r->base & ~(page - 1);
+    uint64_t end = (r->base + r->size + page - 1) & ~(page - 1);
+    return (struct span) { start, end - start, r->window - (r->base - start) };
+}
+
+/* A private mapping of a file is as good as any memory; one of a device is not. */
+static enum pages kind_of(const char *mode, const char *line)
+{
+    if (mode[0] != 'r')
+        return PAGES_MISSING;
+    if (mode[3] != 'p' || strstr(line, "[stack") || strstr(line, "[v") || strstr(line, " /dev/"))
+        return PAGES_OTHER;
+    return mode[1] == 'w' ? PAGES_PRIVATE : PAGES_READABLE;
+}
 
 static enum pages what_is_there(uint64_t from, uint64_t to)
 {
@@ -36,33 +63,46 @@ static enum pages what_is_there(uint64_t from, uint64_t to)
     enum pages result = PAGES_PRIVATE;
 
     while (f && from < to && getline(&line, &size, f) > 0) {
-        unsigned long long start, end, offset, inode;
+        unsigned long long start, end;
         char mode[5];
-        unsigned major_number, minor_number;
-        if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &start, &end, mode, &offset, &major_number, &minor_number,
-                   &inode) != 7 ||
-            end <= from)
+        if (sscanf(line, "%llx-%llx %4s", &start, &end, mode) != 3 || end <= from)
             continue;
         if (start > from)
             return PAGES_MISSING;
-        if (strcmp(mode, "rw-p") != 0 && strcmp(mode, "rwxp") != 0)
-            result = PAGES_OTHER;
-        if (inode != 0 || strstr(line, "[stack"))
-            result = PAGES_OTHER;
+        result = GM_MIN(result, kind_of(mode, line));
         from = end;
     }
     return from < to ? PAGES_MISSING : result;
 }
 
-/* Puts pages of the host area in the place of the program's. */
-static int exchange(uint64_t address, uint64_t size, uint64_t window)
+static bool only_thread(void)
 {
-    struct rt_session *s = rt_session;
-    uint64_t offset = window - (s->window_base + s->window_half);
-    void *pages = (void *)(uintptr_t)address;
-    memcpy((void *)(uintptr_t)window, pages, size);
-    void *p =
-        mmap(pages, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, s->host_fd, (off_t)offset);
+    GM_AUTO_FILE FILE *f = fopen("/proc/self/status", "re");
+    GM_AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    unsigned threads = 0;
+    while (f && getline(&line, &size, f) > 0)
+        if (sscanf(line, "Threads: %u", &threads) == 1)
+            break;
+    return threads == 1;
+}
+
+static off_t offset_of(const struct span *s)
+{
+    return (off_t)(s->window - (rt_session->window_base + rt_session->window_half));
+}
+
+/* Puts pages of the host area in the place of the program's. */
+static int exchange(const struct span *s, bool writable)
+{
+    void *pages = (void *)(uintptr_t)s->start;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler may write there, too */
+    memcpy((void *)(uintptr_t)s->window, pages, s->size);
+    void *p = mmap(pages, s->size, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+                   rt_session->host_fd, offset_of(s));
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -72,12 +112,13 @@ static bool still_there(const struct rt_range *r)
 {
     GM_AUTO_FILE FILE *f = fopen("/proc/self/maps", "re");
     GM_AUTO_FREE char *line = NULL;
+    const struct span s = pages_of(r);
     struct stat st;
     size_t size = 0;
-    uint64_t at = r->base;
+    uint64_t at = s.start;
     if (!f || fstat(rt_session->host_fd, &st) != 0)
         return false;
-    while (at < r->base + r->size && getline(&line, &size, f) > 0) {
+    while (at < s.start + s.size && getline(&line, &size, f) > 0) {
         unsigned long long start, end, inode;
         if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || end <= at)
             continue;
@@ -85,28 +126,29 @@ static bool still_there(const struct rt_range *r)
             return false;
         at = end;
     }
-    return at >= r->base + r->size;
+    return at >= s.start + s.size;
 }
 
-/* Private pages with the same contents; false without memory. */
+/* Private pages with the same contents; false without memory. No store of any thread is lost: what is mapped instead has the
+ * same bytes, and the kernel copies a page when it is first written. */
 static bool make_private(const struct rt_range *r)
 {
-    size_t size = r->size;
-    void *fresh = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED)
+    const struct span s = pages_of(r);
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    char *pages = (char *)(uintptr_t)s.start;
+    if (mmap(pages, s.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, rt_session->host_fd, offset_of(&s)) ==
+        MAP_FAILED)
         return false;
-    memcpy(fresh, (void *)(uintptr_t)r->base, size);
-    if (mremap(fresh, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)(uintptr_t)r->base) != MAP_FAILED)
-        return true;
-    munmap(fresh, size);
-    return false;
+    for (uint64_t at = 0; at < s.size; at += page)
+        (void)__atomic_fetch_or(pages + at, 0, __ATOMIC_RELAXED);
+    return !(r->flags & CU_MEMHOSTREGISTER_READ_ONLY) || mprotect(pages, s.size, PROT_READ) == 0;
 }
 
 int rt_register_undo(const struct rt_range *r)
 {
     if (still_there(r) && !make_private(r))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return rt_request_free(rt_session, r->window);
+    return rt_request_free(rt_session, pages_of(r).window);
 }
 
 /* --- forks -------------------------------------------------------------------------------------------------------- */
@@ -117,7 +159,7 @@ int rt_register_undo(const struct rt_range *r)
 
 /* Registered ranges during a fork; rt_memory_fork_prepare() holds the map's lock. */
 static struct kept {
-    const struct rt_range *range;
+    struct span pages;
     uint64_t there; /* bytes that are still the host area's */
     void *copy;     /* NULL: none */
 } * kept;
@@ -131,7 +173,7 @@ static bool keep_registered(const struct rt_range *ranges, size_t count)
     kept = kept_count ? calloc(kept_count, sizeof(*kept)) : NULL;
     for (size_t i = 0, n = 0; kept && i < count; i++)
         if (ranges[i].kind == RT_MEMORY_REGISTERED)
-            kept[n++].range = &ranges[i];
+            kept[n++].pages = pages_of(&ranges[i]);
     return kept != NULL;
 }
 
@@ -148,19 +190,19 @@ static void see_what_is_there(void)
         unsigned long long start, end, inode;
         if (sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &inode) != 3 || inode != st.st_ino)
             continue;
-        while (i < kept_count && kept[i].range->base + kept[i].range->size <= start)
+        while (i < kept_count && kept[i].pages.start + kept[i].pages.size <= start)
             i++;
-        for (size_t k = i; k < kept_count && kept[k].range->base < end; k++) {
-            const struct rt_range *r = kept[k].range;
-            kept[k].there += GM_MIN(r->base + r->size, (uint64_t)end) - GM_MAX(r->base, (uint64_t)start);
+        for (size_t k = i; k < kept_count && kept[k].pages.start < end; k++) {
+            const struct span *p = &kept[k].pages;
+            kept[k].there += GM_MIN(p->start + p->size, (uint64_t)end) - GM_MAX(p->start, (uint64_t)start);
         }
     }
 }
 
-static void *copy_of(const struct rt_range *r)
+static void *copy_of(const struct span *s)
 {
-    void *p = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return p == MAP_FAILED ? NULL : memcpy(p, (void *)(uintptr_t)r->base, r->size);
+    void *p = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : memcpy(p, (void *)(uintptr_t)s->start, s->size);
 }
 
 void rt_memory_fork_prepare(void)
@@ -172,24 +214,23 @@ void rt_memory_fork_prepare(void)
         return;
     see_what_is_there();
     for (size_t i = 0; i < kept_count; i++) {
-        const struct rt_range *r = kept[i].range;
-        if (kept[i].there == r->size && r->size <= left) {
-            kept[i].copy = copy_of(r);
-            left -= r->size;
+        const struct span *p = &kept[i].pages;
+        if (kept[i].there == p->size && p->size <= left) {
+            kept[i].copy = copy_of(p);
+            left -= p->size;
         }
     }
 }
 
 static void give_child(const struct kept *k)
 {
-    const struct rt_session *s = rt_session;
-    const struct rt_range *r = k->range;
-    void *at = (void *)(uintptr_t)r->base;
-    if (k->there != r->size)
+    const struct span *p = &k->pages;
+    void *at = (void *)(uintptr_t)p->start;
+    if (k->there != p->size)
         return;
-    if (!k->copy || mremap(k->copy, r->size, r->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
-        (void)mmap(at, r->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, s->host_fd,
-                   (off_t)(r->window - (s->window_base + s->window_half)));
+    if (!k->copy || mremap(k->copy, p->size, p->size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+        (void)mmap(at, p->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, rt_session->host_fd,
+                   offset_of(p));
 }
 
 static void end_fork(bool child)
@@ -198,7 +239,7 @@ static void end_fork(bool child)
         if (child)
             give_child(&kept[i]);
         else if (kept[i].copy)
-            munmap(kept[i].copy, kept[i].range->size);
+            munmap(kept[i].copy, kept[i].pages.size);
     }
     free(kept);
     kept = NULL;
@@ -218,19 +259,21 @@ void rt_memory_fork_child(void)
 /* --- registration ------------------------------------------------------------------------------------------------- */
 
 /* The pages become the host area's. CUresult. */
-static int register_pages(struct rt_range *range)
+static int register_pages(struct rt_range *range, bool writable)
 {
+    struct span s = pages_of(range);
     range->kind = RT_MEMORY_REGISTERED;
-    int r = rt_request_alloc(rt_session, range->size, 0, WIRE_MEMORY_KIND_HOST, 0, &range->window);
+    int r = rt_request_alloc(rt_session, s.size, 0, WIRE_MEMORY_KIND_HOST, 0, &s.window);
     if (r)
         return r;
-    r = exchange(range->base, range->size, range->window);
+    range->window = s.window + (range->base - s.start);
+    r = exchange(&s, writable);
     if (r == CUDA_SUCCESS && (r = rt_memory_insert(range)) != CUDA_SUCCESS) {
         (void)rt_register_undo(range);
         return r;
     }
     if (r)
-        (void)rt_request_free(rt_session, range->window);
+        (void)rt_request_free(rt_session, s.window);
     return r;
 }
 
@@ -248,7 +291,7 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                            CU_MEMHOSTREGISTER_READ_ONLY;
     struct rt_context *c;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), address = (uintptr_t)p, end;
+    uint64_t address = (uintptr_t)p, end;
     int r = rt_enter(&c);
     if (r)
         return r;
@@ -257,13 +300,14 @@ CUresult rt_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
     if (rt_memory_overlaps(address, bytesize))
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     enum pages pages = what_is_there(address, end);
-    if (pages == PAGES_MISSING)
+    if (pages == PAGES_MISSING || (pages == PAGES_READABLE && !(Flags & CU_MEMHOSTREGISTER_READ_ONLY)))
         return CUDA_ERROR_INVALID_VALUE;
     struct rt_range range = {
         .base = address, .size = bytesize, .flags = Flags, .context = rt_context_owner(c), .device = c->device
     };
-    bool whole = pages == PAGES_PRIVATE && (address | bytesize) % page == 0 && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
-    return whole ? register_pages(&range) : register_as_is(&range);
+    bool ours = pages != PAGES_OTHER && !(Flags & CU_MEMHOSTREGISTER_IOMEMORY);
+    bool whole = pages_of(&range).start == address && pages_of(&range).size == bytesize;
+    return ours && (whole || only_thread()) ? register_pages(&range, pages == PAGES_PRIVATE) : register_as_is(&range);
 }
 
 CUresult rt_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
@@ -280,8 +324,11 @@ CUresult rt_cuMemHostUnregister(void *p)
         return r;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!rt_memory_remove((uintptr_t)p, 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE, &range))
-        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    const unsigned kinds = 1u << RT_MEMORY_REGISTERED | 1u << RT_MEMORY_PAGEABLE;
+    if (!rt_memory_remove((uintptr_t)p, kinds, &range)) {
+        bool inside = rt_memory_find((uintptr_t)p, &range) && (kinds >> range.kind & 1);
+        return inside ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    }
     r = rt_reach_wait(rt_reach_of(&range));
     return r || range.kind == RT_MEMORY_PAGEABLE ? r : rt_register_undo(&range);
 }
