@@ -53,6 +53,10 @@ static int check_shape(const struct rt_function *f, const struct wire_rec_launch
                     l->block_z > (uint32_t)limit[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] ||
                     threads > (uint64_t)limit[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]))
         return CUDA_ERROR_INVALID_VALUE;
+    const uint32_t *required = f->entry->required;
+    if (GM_UNLIKELY(required[0] &&
+                    (l->block_x != required[0] || l->block_y != required[1] || l->block_z != required[2])))
+        return CUDA_ERROR_INVALID_VALUE;
     if (GM_UNLIKELY(l->shared_bytes > atomic_load_explicit(&f->dynamic_limit, memory_order_relaxed)))
         return too_much_shared(l);
     return GM_LIKELY(threads <= f->entry->max_threads) ? CUDA_SUCCESS : too_many_threads(f);

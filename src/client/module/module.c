@@ -68,6 +68,9 @@ bool rt_entry_read(struct rt_entry *e, const struct wire_function_info *f, struc
     e->local_bytes = f->local_bytes;
     e->ptx_version = f->ptx_version;
     e->binary_version = f->binary_version;
+    e->required[0] = f->required_x;
+    e->required[1] = f->required_y;
+    e->required[2] = f->required_z;
     e->lacks = *f->lacks ? f->lacks : NULL;
     e->cluster[0] = f->cluster_x;
     e->cluster[1] = f->cluster_y;

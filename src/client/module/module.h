@@ -39,6 +39,7 @@ struct rt_entry {
     uint32_t ptx_version;
     uint32_t binary_version;
     uint32_t cluster[3];                    /* that it was compiled for; 0: none */
+    uint32_t required[3];                   /* the only size of its blocks; 0: any */
     const char *lacks;                      /* why it cannot be launched; NULL: it can */
     _Atomic(struct rt_function *) function; /* made when somebody asks for it */
 };

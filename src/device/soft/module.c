@@ -86,6 +86,19 @@ static uint32_t volume(const uint32_t n[3])
     return v == 0 || v > DEV_BLOCK_THREADS ? DEV_BLOCK_THREADS : (uint32_t)v;
 }
 
+/* The module's constants, as they lie one behind the other. */
+static uint64_t const_bytes(const struct ir_module *ir)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < ir->symbol_count; i++) {
+        const struct ir_symbol *s = &ir->symbols[i];
+        uint64_t align = GM_MAX(s->align, 1u);
+        if (s->space == IR_SPACE_CONST && s->fn == IR_NONE)
+            end = (end + align - 1) / align * align + s->size;
+    }
+    return end;
+}
+
 /* Fills a kernel's facts and tells the client about them. */
 static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn,
                             struct dev_modinfo *info)
@@ -95,7 +108,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
     k->param_bytes = fn->lacks ? fn->param_bytes : fn->param_declared;
     k->uses_workspace = fn->uses_workspace;
     k->workspace_at = fn->workspace_at;
-    k->max_threads = fn->reqntid[0] ? volume(fn->reqntid) : fn->maxntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;
+    k->max_threads = fn->maxntid[0] && !fn->reqntid[0] ? volume(fn->maxntid) : DEV_BLOCK_THREADS;
     k->shared_static = fn->shared_static;
     k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;
     k->local_bytes = fn->local_bytes;
@@ -113,9 +126,13 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
         .max_threads = k->max_threads,
         .registers = FUNCTION_REGISTERS,
         .shared_bytes = fn->shared_static,
+        .const_bytes = (uint32_t)GM_MIN(const_bytes(ir), (uint64_t)UINT32_MAX),
         .local_bytes = fn->local_bytes,
         .ptx_version = ir->target,
         .binary_version = DEV_CAPABILITY,
+        .required_x = k->reqntid[0],
+        .required_y = k->reqntid[1],
+        .required_z = k->reqntid[2],
         .lacks = k->lacks ? k->lacks : "",
     };
     dev_modinfo_function(info, &f, params, count);
@@ -207,6 +224,8 @@ static int refused(const struct ptx_error *e, int error, char *why, size_t why_s
         return error == -EEXIST ? GM_CUDA_INVALID_SOURCE : GM_CUDA_UNKNOWN;
     }
     snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column, e->text);
+    if (error == -EPROTONOSUPPORT)
+        return GM_CUDA_UNSUPPORTED_PTX_VERSION;
     return error == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
 }
 

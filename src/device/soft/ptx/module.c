@@ -101,7 +101,7 @@ static bool parse_version(struct ptx_parser *p)
         return ptx_fail(p, -EINVAL, &t, "version number expected");
     minor = (unsigned)(t.text[i + 1] - '0');
     if (major < 1 || major > 9) /* no toolkit writes such a one */
-        return ptx_fail(p, -ENOTSUP, &t, "PTX version %.*s", PTX_TEXT(&t));
+        return ptx_fail(p, -EPROTONOSUPPORT, &t, "PTX version %.*s", PTX_TEXT(&t));
     p->m->version = GM_MAX(p->m->version, major * 10 + minor);
     ptx_advance(p);
     return !p->why.error;
