@@ -206,10 +206,10 @@ Test(ptx_errors, texts)
 Test(ptx_errors, lacking)
 {
     static const char text[] =
-        PTX_HEADER ".global .texref t;\n"
+        PTX_HEADER ".global .b8 t[8];\n"
                    ".func f(.reg .u64 x) { wgmma.fence {a, b}; ret; }\n"
                    ".entry calls() { call f, (0); }\n"
-                   ".entry uses() { .reg .b64 %d; mov.u64 %d, t; }\n"
+                   ".entry uses() { .reg .b64 %d; wgmma.fence; mov.u64 %d, t; }\n"
                    ".entry nested() { .reg .pred %p; L: { @%p wgmma.fence; } .reg .b128 q; { L2: bra L3; mov.b128 q, "
                    "q; L3: } }\n"
                    ".entry clusters(.param .u64 a) .reqnctapercluster 2 { bra L; L: { } }\n"
@@ -218,7 +218,7 @@ Test(ptx_errors, lacking)
         const char *name, *lacks;
     } entries[] = {
         { "calls", "5:24: instruction 'wgmma' is not supported" },
-        { "uses", "7:43: 't' of line 4: type '.texref' is not supported" },
+        { "uses", "7:31: instruction 'wgmma' is not supported" },
         { "nested", "8:43: instruction 'wgmma' is not supported" },
         { "clusters", "9:32: directive '.reqnctapercluster' is not supported" },
         { "fine", "" },

@@ -204,6 +204,8 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
         if (rounds == approx || (approx && type == IR_F64 && i->op != IR_OP_RCP))
             return wrong(p, mods, i,
                          type == IR_F64 ? "needs a rounding (.rn ..)" : "needs a rounding (.rn ..) or .approx");
+        if (has(mods, PTX_K(FULL))) /* may be off by two units of the last place, and here is not */
+            i->round = IR_ROUND_N;
         return true;
     }
     case IR_OP_RSQRT:
