@@ -213,7 +213,7 @@ static LLVMValueRef int_to_real(struct jit_gen *g, LLVMValueRef v)
         v = int_rounded(g, v, jit_type(g, to), sign, bits);
     else
         v = sign ? LLVMBuildSIToFP(g->b, v, t, "") : LLVMBuildUIToFP(g->b, v, t, "");
-    return g->i->flags & IR_F_SAT ? jit_saturate(g, v) : v;
+    return (g->i->flags & IR_F_SAT) && !g->called ? jit_saturate(g, v) : v;
 }
 
 /* Two values, the first one into the upper half. */
