@@ -1,4 +1,4 @@
-# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), DEVICE, BUILD.
+# The front door to Meson. `make help` lists the targets; variables: CLIENTS, SHARE (demo), T (fuzz, soak), CORPUS and COUNT (nightly), DEVICE, BUILD.
 
 BUILD   ?= build
 CLIENTS ?= 3
@@ -6,7 +6,7 @@ SHARE   ?= 33
 T       ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench fuzz soak docs lint format ptx install clean
+.PHONY: help build demo test check nightly bench fuzz soak docs lint format ptx install clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,6 +25,9 @@ test: build ## all that can run here, last line: N passed, N failed, N skipped; 
 
 check: ## lint, commits, both compilers, the suite, also under ASan+UBSan and TSan; SANITIZERS=no: as .ci/run does
 	@scripts/check.sh $(BUILD)
+
+nightly: build ## kernels interpreted, compiled and changing over, compared at length; CORPUS=dir: its PTX files, too; COUNT random ones
+	@COUNT=$(COUNT) scripts/nightly.sh $(BUILD) $(CORPUS)
 
 bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda: a GPU, beside NVIDIA's MPS, in $(BUILD)/gpu.json
 	@$(if $(filter cuda,$(DEVICE)),bench/gpu.py,bench/run.py) $(BUILD)

@@ -12,6 +12,7 @@
 
 static unsigned number;
 static unsigned failed;
+static enum soft_isa isa = SOFT_ISA_NATIVE; /* what compiled code may use */
 
 static const char *base_name(const char *path)
 {
@@ -114,7 +115,7 @@ static struct soft_code *make_code(struct soft_bench *s, enum soft_tier tier, co
 {
     char why[512] = "";
     bool unsupported = false;
-    struct soft_job_options options = { 0 };
+    struct soft_job_options options = { .isa = isa };
     memcpy(options.ntid, c->block, sizeof(options.ntid)); /* as the device has it compiled */
     if (tier == SOFT_TIER_JIT && c->skip_jit) {
         report(true, path, name, "not for the compiler", true);
@@ -162,11 +163,16 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = { { "tier", required_argument, NULL, 't' },
                                              { "every", required_argument, NULL, 'e' },
+                                             { "isa", required_argument, NULL, 'i' },
                                              { NULL, 0, NULL, 0 } };
     bool interp = true, jit = false, wrong = false;
     size_t every = 1;
-    for (int o; (o = getopt_long(argc, argv, "t:e:", options, NULL)) != -1;) {
-        wrong = wrong || (o != 't' && o != 'e');
+    for (int o; (o = getopt_long(argc, argv, "t:e:i:", options, NULL)) != -1;) {
+        wrong = wrong || (o != 't' && o != 'e' && o != 'i');
+        if (o == 'i') {
+            isa = strcmp(optarg, "base") == 0 ? SOFT_ISA_BASE : SOFT_ISA_AVX2;
+            wrong = wrong || (isa == SOFT_ISA_AVX2 && strcmp(optarg, "v3") != 0);
+        }
         if (o == 'e')
             every = strtoul(optarg, NULL, 0);
         if (o == 't') {
@@ -176,7 +182,7 @@ int main(int argc, char **argv)
         }
     }
     if (wrong || optind == argc || every == 0) {
-        fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] CASE.ptx|DIRECTORY ...\n");
+        fprintf(stderr, "usage: run [--tier=interp|jit|both] [--every=N] [--isa=base|v3] CASE.ptx|DIRECTORY ...\n");
         return 2;
     }
     struct soft_bench *s = soft_bench_create();

@@ -1,0 +1,34 @@
+#!/bin/bash
+# nightly.sh BUILD [CORPUS]: the software device compared with itself at length. Every PTX test, the examples, random
+# kernels of many seeds and, with CORPUS, the PTX files of that directory run interpreted, compiled and changing over
+# in between.
+set -uo pipefail
+
+build=$1 corpus=${2:-}
+ptx=$build/tests/ptx
+export GMUX_JIT=$(realpath "$build")/src/jit/gmux-jit
+failed=0
+
+step() {
+    local name=$1
+    shift
+    echo "== $name"
+    "$@" | sed '/^ok/d'
+    [ "${PIPESTATUS[0]}" = 0 ] || { failed=$((failed + 1)); echo "== failed: $name"; }
+}
+
+step "cases" "$ptx/run" --tier=both tests/ptx/cases "$ptx/tables" "$ptx/matrices"
+step "probes" "$ptx/run" --tier=both "$ptx/probes"
+for isa in base v3; do
+    step "compiled for $isa" "$ptx/run" --tier=both --isa=$isa tests/ptx/cases "$ptx/tables" "$ptx/probes"
+done
+step "examples" "$ptx/corpus" examples/*/kernel.ptx bench/kernel.ptx bench/kernel_set.ptx
+step "random, interpreted" "$ptx/random_cases" --count="${COUNT:-2000}"
+step "random, compiled" "$ptx/random_cases" --against=jit --count="${COUNT:-2000}"
+if [ -n "$corpus" ]; then
+    for file in "$corpus"/*.ptx; do
+        step "$file" "$ptx/corpus" "$file"
+    done
+fi
+echo "$failed steps failed"
+[ $failed = 0 ]
