@@ -99,9 +99,13 @@ static int memory_attach(struct dev_client *c, uint64_t address, uint64_t size, 
 static void die_for_memory(void)
 {
     const char *path = getenv("GMUX_VMSTAT");
-    FILE *f = path ? fopen(path, "w") : NULL;
+    unsigned kills = 0;
+    FILE *f = path ? fopen(path, "r+") : NULL;
     if (f) {
-        fprintf(f, "nr_free_pages 1\noom_kill %d\n", (int)getpid());
+        if (fscanf(f, "oom_kill %u", &kills) != 1)
+            kills = 0;
+        rewind(f);
+        fprintf(f, "oom_kill %010u\n", kills + 1);
         fclose(f);
     }
     kill(getpid(), SIGKILL);
