@@ -52,8 +52,10 @@ static void set_call_by_call(void)
     if (tap_computes())
         EQ(out[5], 0xffffffff);
     IS(cuFuncSetBlockShape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
-    IS(cuParamSetv(f, 1 << 20, &p, 8), CUDA_ERROR_INVALID_VALUE);
-    IS(cuParamSetf(f, -4, 1.0f), CUDA_ERROR_INVALID_VALUE);
+    if (!tap_genuine()) { /* which writes there, and ends with a signal (580.159.04) */
+        IS(cuParamSetv(f, 1 << 20, &p, 8), CUDA_ERROR_INVALID_VALUE);
+        IS(cuParamSetf(f, -4, 1.0f), CUDA_ERROR_INVALID_VALUE);
+    }
     IS(cuLaunchGrid(f, 0, 1), CUDA_ERROR_INVALID_VALUE);
     IS(cuLaunch(NULL), CUDA_ERROR_INVALID_HANDLE);
     OK(cuStreamDestroy(s));
