@@ -8,7 +8,8 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
-#include "server/request.h"
+#include "server/executor.h"
+#include "server/server.h"
 
 /* Of larger ones the beginning says who they are: nobody waits for long while it is read. */
 #define READ_MAX (4ull << 20)
@@ -92,4 +93,15 @@ uint64_t srv_oom_kills(void)
         if (sscanf(line, "oom_kill %llu", &kills) == 1)
             break;
     return kills;
+}
+
+void srv_executor_blame(struct srv_executor *x, bool memory)
+{
+    x->wary &= !x->restored;
+    gm_list_for_each (r, &x->sent, struct srv_request, link) {
+        if (!r->accused || r->type != WIRE_ENGINE_MODULE_LOAD || !r->fds_count)
+            continue;
+        x->wary |= r->done != NULL;
+        srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns, memory && r->done ? SRV_CULPRIT : 1);
+    }
 }

@@ -84,23 +84,24 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
         watch_requests(x);
 }
 
-static bool is_held_back(const struct srv_executor *x, const struct srv_session *c)
+static bool is_held_back(const struct srv_executor *x, const struct srv_request *r)
 {
-    return c->to_replay || (c->held_back && !x->restored);
+    bool may_end_it = r->session->held_back || (x->wary && r->type == WIRE_ENGINE_MODULE_LOAD);
+    return r->session->to_replay || (may_end_it && !x->restored);
 }
 
 static void send_waiting(struct srv_executor *x)
 {
     if (x->state == SRV_EXECUTOR_READY)
         gm_list_for_each_safe (r, &x->waiting, struct srv_request, link) {
-            if (is_held_back(x, r->session))
+            if (is_held_back(x, r))
                 continue;
             gm_list_remove(&r->link);
             send_request(x, r);
         }
 }
 
-/* Tells the executor about the clients that there are; about the next one if it has to be careful. */
+/* Tells the executor about the clients that there are; about the next one if it has to be careful. Then their work goes on. */
 static void replay(struct srv_executor *x)
 {
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
@@ -111,6 +112,8 @@ static void replay(struct srv_executor *x)
         if (x->careful && c->repeats)
             return;
     }
+    gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
+        srv_session_resume(c);
 }
 
 /* After an answer. */
@@ -118,9 +121,9 @@ static void go_on(struct srv_executor *x)
 {
     if (x->restored)
         return;
-    bool repeats = false;
+    unsigned repeats = 0;
     gm_list_for_each (c, &x->server->sessions, struct srv_session, link)
-        repeats |= c->repeats != 0;
+        repeats += c->repeats;
     if (!repeats)
         replay(x);
     x->restored = srv_requests_are_settled(&x->sent);
@@ -458,7 +461,6 @@ void srv_executor_start(struct srv_executor *x)
 {
     char program[PATH_MAX];
     x->started_ns = gm_now_ns();
-    x->killed = false;
     x->oom_kills = srv_oom_kills();
     x->state = SRV_EXECUTOR_STARTING;
     int r = srv_executor_find(program, sizeof(program)) ? start_process(x, program) : -ENOENT;
@@ -477,14 +479,6 @@ static void on_pause_over(uv_timer_t *timer)
 }
 
 /* --- after a death ------------------------------------------------------------------------------------------------- */
-
-static void blame_images(struct srv_executor *x, bool memory)
-{
-    gm_list_for_each (r, &x->sent, struct srv_request, link)
-        if (r->accused && r->type == WIRE_ENGINE_MODULE_LOAD && r->fds_count)
-            srv_blame(&x->server->blame, r->session->uid, r->fds[0], x->started_ns,
-                      memory && r->done ? SRV_CULPRIT : 1);
-}
 
 /* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
 static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
@@ -558,10 +552,10 @@ static void when_dead(struct srv_executor *x)
     x->state = SRV_EXECUTOR_WAITING;
     uv_timer_stop(&x->timer);
     bool memory = x->killed && srv_oom_kills() > x->oom_kills;
-    srv_requests_accuse(&x->sent, memory);
-    blame_images(x, memory);
+    srv_requests_accuse(&x->sent, memory, x->careful);
+    srv_executor_blame(x, memory);
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
-        c->held_back = false;
+        c->held_back = c->to_resume = false;
     judge_sessions(x);
     judge_requests(x);
     if (x->closing) {

@@ -37,6 +37,7 @@ struct srv_executor {
     bool peer_alive;
     bool ready_once;
     bool restored;      /* this one has answered everything at least once */
+    bool wary;          /* the one before died over a load: others wait until all have theirs back */
     bool careful;       /* the one before did not: one client is restored after the other */
     bool killed;        /* by a signal that nobody can catch: */
     uint64_t oom_kills; /* the system did so to some process that often before it began */
@@ -62,6 +63,8 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
 void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                          unsigned fds_count);
 
+/* blame.c: it has died, and its requests were accused: images that were being loaded are to blame. */
+void srv_executor_blame(struct srv_executor *x, bool memory);
 /* program.c: the path of the executor's program; false if it is not where it was looked for last. */
 GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);
 

@@ -134,14 +134,15 @@ static bool is_suspect(const struct srv_request *r, const struct srv_request *cu
     return !r->unsent && (r == current || r->working);
 }
 
-static unsigned guilt(const struct srv_request *r, bool several, bool memory)
+static unsigned guilt(const struct srv_request *r, bool several, bool memory, bool alone)
 {
     if (r->type != WIRE_ENGINE_MODULE_LOAD)
         return 1;
-    return !several || (memory && r->done) ? SRV_CULPRIT : 1;
+    bool is_sure = r->done ? memory || !several : alone && !several;
+    return is_sure ? SRV_CULPRIT : 1;
 }
 
-void srv_requests_accuse(struct gm_list *sent, bool memory)
+void srv_requests_accuse(struct gm_list *sent, bool memory, bool alone)
 {
     const struct srv_request *current = srv_requests_current(sent);
     const struct srv_session *one = NULL;
@@ -154,6 +155,6 @@ void srv_requests_accuse(struct gm_list *sent, bool memory)
     gm_list_for_each (r, sent, struct srv_request, link) {
         r->accused = is_suspect(r, current);
         if (r->accused)
-            r->suspected += guilt(r, several, memory);
+            r->suspected += guilt(r, several, memory, alone);
     }
 }

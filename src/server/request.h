@@ -54,7 +54,7 @@ uint64_t srv_requests_patience(struct gm_list *sent, uint64_t now_ms);
 bool srv_requests_are_settled(const struct gm_list *sent);
 /* The executor has died: counts that for what it was working at. A module that was being loaded is given up at once if nobody else's work is
  * as likely to have been the cause, or, where `memory` was short, if it is no repeat; for everything else that
- * takes a second time. */
-void srv_requests_accuse(struct gm_list *sent, bool memory);
+ * takes a second time. So it does for repeats, unless their client was `alone` told again: what an executor has begun is not always heard. */
+void srv_requests_accuse(struct gm_list *sent, bool memory, bool alone);
 
 #endif

@@ -116,7 +116,8 @@ struct srv_session {
     unsigned asks;    /* requests to the executor not yet answered; .. */
     unsigned repeats; /* .. and those of a replay, which are not counted there */
     bool in_executor; /* the executor knows it, or is being told */
-    bool to_replay;   /* the executor has yet to be told again */
+    bool to_replay;   /* the executor has yet to be told again; .. */
+    bool to_resume;   /* .. it has been, and does nothing for it yet */
     bool held_back;  /* what it asks waits until the executor has restored all: it was asking when another one died */
     bool removing;   /* the executor is being told to forget it: .. */
     bool stopped;    /* .. nothing of it runs there, and its device memory is not used; .. */
@@ -230,6 +231,8 @@ void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wir
                         unsigned fds_count);
 /* Tells a new executor everything about it that the earlier one knew. */
 void srv_session_replay(struct srv_session *c);
+/* After that: its work goes on. */
+void srv_session_resume(struct srv_session *c);
 /* Work in flight on some stream: an executor that dies takes it along. */
 bool srv_session_is_busy(const struct srv_session *c);
 /* Gives back all windows but the last `keep`. */

@@ -443,8 +443,15 @@ void srv_session_replay(struct srv_session *c)
     srv_attachments_replay(c);
     srv_arrays_replay(c);
     srv_modules_replay(c);
-    e = encode_set(c); /* from here on its ring is read */
-    srv_executor_repeat(x, c, &e, NULL, 0);
+    c->to_resume = true;
+}
+
+void srv_session_resume(struct srv_session *c)
+{
+    struct wire_enc e = encode_set(c); /* from here on its ring is read */
+    if (c->to_resume && c->in_executor && c->phase == SRV_ATTACHED)
+        srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+    c->to_resume = false;
 }
 
 bool srv_session_is_busy(const struct srv_session *c)

@@ -198,11 +198,11 @@ Test(request, what_was_not_sent_is_neither_answered_nor_suspected, .init = begin
     second->unsent = true;
     cr_assert_eq(srv_requests_current(&sent), second); /* the executor should have taken it */
     cr_assert_null(srv_requests_find(&sent, second->serial));
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_eq(first->suspected + second->suspected, 0);
     second->unsent = false;
     cr_assert_eq(srv_requests_find(&sent, second->serial), second);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_eq(second->suspected, SRV_CULPRIT);
 }
 
@@ -225,7 +225,7 @@ Test(request, a_load_alone_is_to_blame, .init = begin, .fini = end)
     srv_request_put_off(r, true);
     srv_request_put_off(waits, false);
     gm_list_remove(&behind->link);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     gm_list_append(&sent, &behind->link);
     cr_assert_geq(r->suspected, SRV_CULPRIT);
     cr_assert_eq(waits->suspected, 0);
@@ -236,11 +236,22 @@ Test(request, of_several_none_is_to_blame_at_once, .init = begin, .fini = end)
     struct srv_request *a = load(one), *b = load(two);
     srv_request_put_off(a, true);
     srv_request_put_off(b, true);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_lt(a->suspected, SRV_CULPRIT);
     cr_assert_lt(b->suspected, SRV_CULPRIT);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_geq(a->suspected, SRV_CULPRIT);
+}
+
+Test(request, a_repeat_is_to_blame_if_its_client_was_told_again_alone, .init = begin, .fini = end)
+{
+    struct srv_request *r = load(one);
+    r->done = NULL;
+    srv_requests_accuse(&sent, true, false);
+    cr_assert_lt(r->suspected, SRV_CULPRIT);
+    r->suspected = 0;
+    srv_requests_accuse(&sent, false, true);
+    cr_assert_geq(r->suspected, SRV_CULPRIT);
 }
 
 Test(request, where_memory_was_short_all_new_loads_are_to_blame, .init = begin, .fini = end)
@@ -250,7 +261,7 @@ Test(request, where_memory_was_short_all_new_loads_are_to_blame, .init = begin, 
     srv_request_put_off(a, true);
     srv_request_put_off(b, true);
     srv_request_put_off(again, true);
-    srv_requests_accuse(&sent, true);
+    srv_requests_accuse(&sent, true, false);
     cr_assert_geq(a->suspected, SRV_CULPRIT);
     cr_assert_geq(b->suspected, SRV_CULPRIT);
     cr_assert_lt(again->suspected, SRV_CULPRIT);
@@ -259,8 +270,8 @@ Test(request, where_memory_was_short_all_new_loads_are_to_blame, .init = begin, 
 Test(request, other_than_loads_are_tried_twice, .init = begin, .fini = end)
 {
     struct srv_request *r = unmap(one);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_lt(r->suspected, SRV_CULPRIT);
-    srv_requests_accuse(&sent, false);
+    srv_requests_accuse(&sent, false, false);
     cr_assert_geq(r->suspected, SRV_CULPRIT);
 }
