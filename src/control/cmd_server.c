@@ -61,6 +61,15 @@ void ctl_cmd_shutdown_server(struct ctl_request *r)
         ctl_server_shutdown(s, ctl_words_have(&r->words, "-f"));
 }
 
+/* A client that its server has not taken yet is on its way through the link, and would be lost with it. */
+static bool is_taking(const struct ctl_server *s)
+{
+    gm_list_for_each (c, &s->clients, struct ctl_client, link)
+        if (!c->connected)
+            return true;
+    return s->state == CTL_SERVER_STARTING;
+}
+
 /* Programs that have not reached a server would lose their connection. */
 static bool somebody_waits(const struct ctl_daemon *d)
 {
@@ -68,7 +77,7 @@ static bool somebody_waits(const struct ctl_daemon *d)
         if (c->phase != CTL_CONN_UI)
             return true;
     gm_list_for_each (s, &d->servers, struct ctl_server, link)
-        if (s->state == CTL_SERVER_STARTING || (s->channel && ctl_channel_unread(s->channel)))
+        if (is_taking(s))
             return true;
     return false;
 }
