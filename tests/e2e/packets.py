@@ -58,6 +58,8 @@ def ui_command(line):
 
 def connect(path):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(20)
+    # Blocking, as programs connect: one that is not gets an error where a flood fills the queue for a moment.
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 20, 0))
     s.connect(path)
+    s.settimeout(20)
     return s
