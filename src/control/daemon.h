@@ -105,6 +105,7 @@ struct ctl_daemon {
     struct ctl_limits limits;    /* defaults for servers to come */
     int pipe_fd;                 /* the pipe directory, whatever its name leads to by now */
     int lock_fd;
+    struct stat pid_file;
 
     struct ctl_listener listeners[2]; /* control, control_privileged */
     uv_fs_event_t watch;              /* on the pipe directory */

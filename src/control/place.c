@@ -156,7 +156,7 @@ static int write_pid(struct ctl_daemon *d, char *problem)
 {
     unlinkat(d->pipe_fd, CTL_PID_FILE, 0); /* a stale one may be somebody else's */
     GM_AUTO_FD int fd = openat(d->pipe_fd, CTL_PID_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0 || fchmod(fd, 0644) < 0 || dprintf(fd, "%d", (int)d->pid) < 0)
+    if (fd < 0 || fchmod(fd, 0644) < 0 || fstat(fd, &d->pid_file) < 0 || dprintf(fd, "%d", (int)d->pid) < 0)
         return complain_of(problem, d, CTL_PID_FILE, strerror(errno));
     return 0;
 }
@@ -247,7 +247,8 @@ static bool is_whole(const struct ctl_daemon *d)
     struct stat ours, named, lock;
     return fstat(d->pipe_fd, &ours) == 0 && stat(d->pipe_directory, &named) == 0 && same_file(&ours, &named) &&
            fstat(d->lock_fd, &lock) == 0 && is_ours(d, CTL_LOCK_FILE, &lock) &&
-           is_ours(d, CTL_SOCKET, &d->listeners[0].file) && is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file);
+           is_ours(d, CTL_SOCKET, &d->listeners[0].file) &&
+           is_ours(d, CTL_PRIVILEGED_SOCKET, &d->listeners[1].file) && is_ours(d, CTL_PID_FILE, &d->pid_file);
 }
 
 static int make_again(struct ctl_daemon *d, char *problem)

@@ -250,7 +250,7 @@ names_the_daemon() {
     run -1 "$control" -d
     [ "$output" = "An instance of this daemon is already running" ]
     has_line control "Something was removed from the pipe directory: made again"
-    for name in control control_privileged control_lock; do
+    for name in control control_privileged control_lock nvidia-cuda-mps-control.pid; do
         rm "$DIR/pipe/$name"
         until_true 100 test -e "$DIR/pipe/$name"
     done
