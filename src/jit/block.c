@@ -4,9 +4,11 @@
  * Without barriers each warp runs to its end. With barriers there are phases: in each, every warp runs one region, up to
  * the next barrier or its end. Warps nearly always take the same way; then a region has one loop over all of them.
  */
+#include "jit/gen.h"
+
 #include <string.h>
 
-#include "jit/gen.h"
+#include "device/soft/exec/helpers.h"
 
 /* Head of a warp's save area. */
 #define SAVE_NEXT  0 /* i32: region to run next, or JIT_DONE */
@@ -228,6 +230,8 @@ static void emit_turns(struct jit_gen *g, struct wrapper *w)
     LLVMValueRef left = LLVMBuildLoad2(g->b, g->i32, alive, "");
     LLVMValueRef complete = LLVMBuildICmp(g->b, LLVMIntEQ, left, LLVMBuildLoad2(g->b, g->i32, at_barrier, ""), "");
     LLVMBuildStore(g->b, LLVMBuildZExt(g->b, complete, g->i32, ""), release);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(g->context), &g->ptr, 1, 0);
+    LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, give_way)), &w->block, 1, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, left, zero, ""), turn, end);
     jit_position(g, end);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));

@@ -55,8 +55,8 @@ struct soft_block {
     uint32_t fault_thread;   /* linear thread number */
     uint32_t block_linear;   /* number of this block in its grid */
     uint32_t dynamic_shared; /* bytes of shared memory given at launch */
-    uint32_t reserved;
-    uint64_t clock_base; /* for %clock64, %globaltimer */
+    uint32_t turns;          /* offers of the processor, counted (helpers.h, give_way) */
+    uint64_t clock_base;     /* for %clock64, %globaltimer */
 };
 
 struct soft_code {

@@ -10,12 +10,15 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/texture/texture.h"
 
+#define TURNS               64 /* between two offers of the processor */
 #define PRINT_WIDTH_MAX     512
 #define PRINT_PRECISION_MAX 256
 
@@ -360,6 +363,12 @@ uint64_t soft_helper_wall_ns(void)
     return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+void soft_helper_give_way(struct soft_block *b)
+{
+    if (++b->turns % TURNS == 0)
+        (void)syscall(SYS_sched_yield); /* sched.h is another one here */
+}
+
 void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
 {
     h->vprintf = helper_vprintf;
@@ -368,4 +377,5 @@ void soft_helpers_init(struct soft_helpers *h, struct soft_print *print)
     h->mma = soft_helper_mma;
     h->texture = soft_texture_run;
     h->wall_ns = soft_helper_wall_ns;
+    h->give_way = soft_helper_give_way;
 }

@@ -39,9 +39,12 @@ struct soft_helpers {
     enum soft_outcome (*texture)(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
                                  struct soft_texture_lanes *l);
     uint64_t (*wall_ns)(void); /* %globaltimer */
+    /* Threads of the block may be waiting for another block's, whose thread may be waiting for this processor. */
+    void (*give_way)(struct soft_block *b);
 };
 #define SOFT_PRINT_FAULT INT32_MIN
 
+void soft_helper_give_way(struct soft_block *b);
 void soft_helper_mma(uint32_t a, uint32_t b, const uint32_t (*in)[SOFT_WARP], uint32_t (*out)[SOFT_WARP]);
 uint64_t soft_helper_wall_ns(void);
 

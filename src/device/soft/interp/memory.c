@@ -8,13 +8,10 @@
 #include "device/soft/interp/interp.h"
 #include "device/soft/interp/program.h"
 
-#include <sched.h>
 #include <string.h>
 
 #include "device/soft/interp/format.h"
 #include "device/soft/ir/spaces.h"
-
-#define POLLS 64u /* ordered loads between two offers of the processor */
 
 _Static_assert(SOFT_SHARED_BASE == IR_GENERIC_SHARED && SOFT_LOCAL_BASE == IR_GENERIC_LOCAL &&
                    SOFT_PARAM_BASE == IR_GENERIC_PARAM,
@@ -166,8 +163,8 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
     if (orders_after(a))
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
     /* Perhaps it waits for another block, whose thread may be waiting for this processor. */
-    if (a->order != IR_ORDER_WEAK && a->space != IR_SPACE_SHARED && ++r->polls % POLLS == 0)
-        (void)sched_yield();
+    if (a->order != IR_ORDER_WEAK && a->space != IR_SPACE_SHARED)
+        soft_helper_give_way(r->block);
     return i + 1;
 }
 

@@ -144,7 +144,6 @@ struct interp_run {
     uint32_t warp_index;
     enum soft_outcome outcome;
     uint32_t alive_threads;                  /* of the block */
-    uint32_t polls;                          /* ordered loads */
     uint32_t branches;                       /* that the warp took in this turn */
     uint32_t barriers_used;                  /* bit per barrier where somebody has arrived */
     GM_ALIGNED(64) int32_t lanes[SOFT_WARP]; /* mask, one word per lane: 0 or -1 */
