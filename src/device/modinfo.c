@@ -33,7 +33,8 @@ void dev_modinfo_function(struct dev_modinfo *m, const struct wire_function_info
 {
     struct wire_function_info full = *info;
     full.params = (struct wire_bytes) { .data = params, .size = param_count * (uint32_t)sizeof(*params) };
-    if (!reserve(m, &m->functions, ELEMENT_SLACK + strlen(info->name) + full.params.size))
+    if (!reserve(m, &m->functions,
+                 ELEMENT_SLACK + strlen(info->name) + (info->lacks ? strlen(info->lacks) : 0) + full.params.size))
         return;
     wire_put_function_info(&m->functions, &full);
     m->function_count++;

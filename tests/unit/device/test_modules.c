@@ -179,6 +179,22 @@ static void refused(struct rig_client *c, const void *image, size_t size, uint32
     free(info.log);
 }
 
+/* Why a kernel cannot be launched may be as long as its name allows. */
+Test(modules, what_a_kernel_lacks_is_long)
+{
+    char text[2048], name[200];
+    struct dev_module_info info;
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    memset(name, 'f', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    int n = snprintf(text, sizeof(text),
+                     ".version 7.0\n.target sm_70\n.address_size 64\n.func %s() { call %s, (); ret; }\n"
+                     ".visible .entry k() { call %s, (); ret; }\n",
+                     name, name, name);
+    struct dev_module *m = load(c, text, (size_t)n, &info);
+    rig.ops->module_unload(m);
+}
+
 Test(modules, images)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
