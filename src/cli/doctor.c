@@ -172,9 +172,8 @@ static void check_daemon(int fd)
 {
     GM_AUTO_FREE char *version = cli_ask(fd, "version");
     GM_AUTO_FREE char *share = cli_ask(fd, "get_default_active_thread_percentage");
-    GM_AUTO_FREE char *servers = cli_ask(fd, "get_server_list");
     GM_AUTO_FREE char *pending = cli_ask(fd, "pending");
-    if (!version || !share || !servers || !pending) {
+    if (!version || !share || !pending) {
         problems++;
         return;
     }
@@ -200,8 +199,7 @@ static void check_place(void)
     if (fd >= 0)
         check_daemon(fd);
     else if (fd == -EPERM)
-        say(BAD, "the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)",
-            ctl_place_pipe_directory());
+        say(BAD, CLI_NOT_BELIEVED, ctl_place_pipe_directory());
     else if (named && *named)
         say(BAD, "CUDA_MPS_PIPE_DIRECTORY is %s, and no daemon is there (%s): programs run without sharing", named,
             strerror(-fd));

@@ -55,9 +55,7 @@ int cli_place_require(void)
 {
     int fd = cli_place_connect();
     if (fd == -EPERM)
-        return cli_fail("the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)",
-                        ctl_place_pipe_directory()),
-               -1;
+        return cli_fail(CLI_NOT_BELIEVED, ctl_place_pipe_directory()), -1;
     if (fd < 0)
         return cli_fail("no daemon runs in %s: %s", ctl_place_pipe_directory(), strerror(-fd)), -1;
     return fd;

@@ -10,6 +10,9 @@
 
 #include "base/attr.h"
 
+/* What -EPERM from cli_place_connect() means; of the place. */
+#define CLI_NOT_BELIEVED "the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)"
+
 /* Connects, and sets CUDA_MPS_PIPE_DIRECTORY for what this process does next. Descriptor, or -errno; then the variable
  * names the place where one would be started. */
 GM_MUST_CHECK int cli_place_connect(void);

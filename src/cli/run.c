@@ -103,8 +103,7 @@ static int find_daemon(void)
     if (fd >= 0)
         return 0;
     if (fd == -EPERM)
-        return cli_fail("the daemon in %s is another user's, who is not believed (GMUX_DAEMON_USER)",
-                        ctl_place_pipe_directory());
+        return cli_fail(CLI_NOT_BELIEVED, ctl_place_pipe_directory());
     if (cli_place_start() < 0)
         return 1;
     fd = cli_place_require();
