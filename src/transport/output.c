@@ -109,7 +109,7 @@ static void copy_out(const struct tp_input *i, uint32_t at, void *bytes, uint32_
     memcpy((uint8_t *)bytes + first, i->data, size - first);
 }
 
-size_t tp_input_take(struct tp_input *i, int *fd, char *text, size_t capacity)
+size_t tp_input_take(struct tp_input *i, int *fd, char text[static TP_OUTPUT_TEXT_MAX])
 {
     uint32_t written = atomic_load_explicit(&i->shared->written, memory_order_acquire);
     uint32_t there = written - i->read, head, size = 0;
@@ -124,9 +124,9 @@ size_t tp_input_take(struct tp_input *i, int *fd, char *text, size_t capacity)
         size = 0;
     } else {
         *fd = head & ERROR_STREAM ? 2 : 1;
-        copy_out(i, i->read + HEAD_BYTES, text, (uint32_t)GM_MIN((size_t)size, capacity));
+        copy_out(i, i->read + HEAD_BYTES, text, size);
         i->read += record_bytes(size);
     }
     atomic_store_explicit(&i->shared->read, i->read, memory_order_release);
-    return GM_MIN((size_t)size, capacity);
+    return size;
 }

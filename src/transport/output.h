@@ -14,7 +14,7 @@
 
 #include "transport/session.h"
 
-#define TP_OUTPUT_TEXT_MAX 65536u /* longer ones come in parts */
+#define TP_OUTPUT_TEXT_MAX 4096u /* longer ones come in parts; a reader has room for one on its stack */
 
 /* The executor's side; any thread. */
 struct tp_output {
@@ -46,8 +46,8 @@ static inline bool tp_input_pending(const struct tp_input *i)
 {
     return atomic_load_explicit(&i->shared->written, memory_order_relaxed) != i->read;
 }
-/* Copies the next text, cut at `capacity`, and frees its room: its size, with its descriptor in *fd; 0 when there is
- * none. What makes no sense is thrown away. */
-size_t tp_input_take(struct tp_input *i, int *fd, char *text, size_t capacity);
+/* Copies the next text and frees its room: its size, with its descriptor in *fd; 0 when there is none. What makes no
+ * sense is thrown away. */
+size_t tp_input_take(struct tp_input *i, int *fd, char text[static TP_OUTPUT_TEXT_MAX]);
 
 #endif

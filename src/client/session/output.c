@@ -29,11 +29,11 @@ static void write_out(int fd, const char *text, size_t size)
 
 void rt_output_show(struct rt_session *s)
 {
-    char text[4096];
+    char text[TP_OUTPUT_TEXT_MAX];
     size_t n;
     int fd = 1, saved = errno;
     pthread_mutex_lock(&s->output_lock);
-    while ((n = tp_input_take(&s->output, &fd, text, sizeof(text))) > 0)
+    while ((n = tp_input_take(&s->output, &fd, text)) > 0)
         write_out(fd, text, n);
     pthread_mutex_unlock(&s->output_lock);
     errno = saved;
