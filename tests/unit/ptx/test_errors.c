@@ -157,6 +157,7 @@ static const struct bad texts[] = {
       "ELF",
       1, 1, "character", -EINVAL },
     { ".version eight", 1, 10, "version number", -EINVAL },
+    { PTX_HEADER ".pragma \"x\n", 4, 9, "string does not end", -EINVAL },
     { ".version 8.5\n.entry k() {}", 2, 1, "'.target' expected", -EINVAL },
     { ".version 8.5\n.target sm_xyz", 2, 9, "not known", -EINVAL },
     { ".version 8.5 .target sm_75 .address_size 32", 1, 42, "only .address_size 64", -ENOTSUP },

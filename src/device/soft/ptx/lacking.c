@@ -58,6 +58,8 @@ struct ptx_mark ptx_here(const struct ptx_parser *p)
 
 void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark)
 {
+    if (p->why.error)
+        return; /* Loops end at the end of the text, where a problem has put the parser. */
     p->lexer = mark->lexer;
     p->token = mark->token;
 }
