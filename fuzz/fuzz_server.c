@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,11 @@ static int fake_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uin
 #include "liar.h"
 #include "transport/memfd.h"
 
-#define CLIENTS   3u
-#define ADDRESSES 8u
-#define QUESTIONS 64u
-#define ROUNDS    8u /* of the loop, after which nothing is left that it could do at once */
+#define CLIENTS       3u
+#define ADDRESSES     8u
+#define QUESTIONS     64u
+#define ROUNDS        8u /* of the loop, after which nothing is left that it could do at once */
+#define SILENT_ROUNDS 2u /* nor after so many in which it says nothing */
 
 enum step {
     EXECUTOR_SAYS,
@@ -135,29 +137,44 @@ static void note_answer(void)
         addresses[addresses_count++ % ADDRESSES] = address;
 }
 
-static void listen_to_server(void)
+static void listen_to(unsigned who)
 {
-    while (daemon_fd >= 0 && tp_recv(daemon_fd, &packet) == 1)
-        tp_packet_finish(&packet);
-    while (executor_fd >= 0 && tp_recv(executor_fd, &packet) == 1) {
-        if (questions_count < QUESTIONS)
-            questions[questions_count++] = (struct question) { packet.header.serial, packet.header.type };
-        tp_packet_finish(&packet);
-    }
+    struct question q = { packet.header.serial, packet.header.type };
+    if (who < CLIENTS)
+        note_answer();
+    else if (who == CLIENTS && questions_count < QUESTIONS)
+        questions[questions_count++] = q;
+}
+
+/* False: it has said nothing. */
+static bool listen_to_server(void)
+{
+    struct pollfd from[CLIENTS + 2];
     for (unsigned i = 0; i < CLIENTS; i++)
-        while (client_fds[i] >= 0 && tp_recv(client_fds[i], &packet) == 1) {
-            note_answer();
+        from[i] = (struct pollfd) { .fd = client_fds[i], .events = POLLIN };
+    from[CLIENTS] = (struct pollfd) { .fd = executor_fd, .events = POLLIN };
+    from[CLIENTS + 1] = (struct pollfd) { .fd = daemon_fd, .events = POLLIN };
+    bool heard = false;
+    if (poll(from, GM_ARRAY_LEN(from), 0) <= 0)
+        return false;
+    for (unsigned i = 0; i < GM_ARRAY_LEN(from); i++)
+        while ((from[i].revents & POLLIN) && tp_recv(from[i].fd, &packet) == 1) {
+            listen_to(i);
             tp_packet_finish(&packet);
+            heard = true;
         }
+    return heard;
 }
 
 static void run_server(void)
 {
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    unsigned silent = 0;
+    for (unsigned i = 0; i < ROUNDS && silent < SILENT_ROUNDS; i++) {
         uv_run(&server.loop, UV_RUN_NOWAIT);
-        if (process && dying)
+        bool died = process && dying;
+        if (died)
             end_executor();
-        listen_to_server();
+        silent = listen_to_server() || died ? 0 : silent + 1;
     }
 }
 
@@ -278,6 +295,7 @@ static void prepare(void)
     unsealed = tp_memfd_create("unsealed", 4096);
     nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     gm_log_init("fuzz", GM_LOG_NONE);
+    setenv("GMUX_VMSTAT", "/dev/null", 1); /* the kernel's takes long to read */
 }
 
 static void begin(bool multiuser)
