@@ -5,6 +5,8 @@
 
 #define HUGE_BYTES (2u << 20)
 #define PAGE_BYTES 4096u
+/* What is unmapped at a time: nobody else maps anything meanwhile, some 2 ms where all pages were touched. */
+#define SLICE_BYTES (64u << 20)
 
 static void *pointer(uint64_t address)
 {
@@ -87,5 +89,7 @@ void dev_window_unmap(struct dev_window *w, uint64_t address, uint64_t size)
     off_t offset;
     if (area_of(w, address, size, &fd, &offset) < 0)
         return;
-    (void)mmap(pointer(address), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    for (uint64_t done = 0; done < size; done += SLICE_BYTES)
+        (void)mmap(pointer(address + done), GM_MIN(size - done, (uint64_t)SLICE_BYTES), PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

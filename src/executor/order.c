@@ -97,6 +97,8 @@ static void plan_memory(struct exe_order *o, struct wire_dec *body)
     default:
         wire_get_engine_unmap(body, &u);
         touch_memory(o, u.address, u.size);
+        if (!o->client->engine->info->memory_apart)
+            o->beside |= u.size >= LONG_HOST_BYTES; /* many pages that were touched */
         if (u.address < o->client->host_area || !o->client->engine->info->memory_apart)
             break;
         o->touches = PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */

@@ -19,9 +19,9 @@ static void punch(struct srv_heap *h, uint64_t address, uint64_t size)
 
 static void give(struct srv_heap *h, struct srv_mapping *m)
 {
-    if (!m->kept)
+    if (!m->kept && !m->swept)
         punch(h, m->block->address, m->block->size);
 }
 
-const struct srv_keeper_ops srv_keeper_memfd = { .page = SRV_PAGE, .give = give, .clear = punch };
-const struct srv_keeper_ops srv_keeper_pinned = { .page = SRV_PAGE, .give = give };
+const struct srv_keeper_ops srv_keeper_memfd = { .page = SRV_PAGE, .give = give, .swept = true, .clear = punch };
+const struct srv_keeper_ops srv_keeper_pinned = { .page = SRV_PAGE, .give = give, .swept = true };

@@ -21,6 +21,7 @@ struct srv_keeper_ops {
     int (*take)(struct srv_heap *h, struct srv_mapping *m);
     /* Undoes take(): the range costs nothing any more. The executor has let go of it. */
     void (*give)(struct srv_heap *h, struct srv_mapping *m);
+    bool swept; /* by freeing pages of the area, which may take long: what the sweeper has done give() need not do */
     /* A part of what is taken and stays mapped is not used any more. May be NULL. */
     void (*clear)(struct srv_heap *h, uint64_t address, uint64_t size);
 };

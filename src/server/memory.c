@@ -33,9 +33,11 @@ struct alloc_op {
 };
 
 struct free_op {
+    struct srv_sweep sweep;
     struct srv_heap *heap;
     struct srv_mapping *mapping;
     struct srv_allocation *allocation; /* NULL: a slab goes by itself */
+    bool paid;                         /* it is charged until then */
     srv_freed_fn *done;
     void *arg;
     uint64_t serial;
@@ -124,11 +126,15 @@ void srv_heap_finish(struct srv_heap *h)
 {
     if (!h->session)
         return;
+    struct srv_sweeper *sweeper = &h->session->server->sweeper;
+    srv_sweep_cancel(sweeper, h);
     gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
         allocation_destroy(a);
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
         /* The pages go with the file, unless others have that open. Till then a process that lives on finds what it had. */
         m->kept |= !h->area->kept;
+        if (!m->kept && h->keeper->swept)
+            m->swept = srv_sweep_apart(sweeper, h->area->fd, m->block->address - h->area->base, m->block->size);
         mapping_destroy(h, m);
     }
     srv_ranges_finish(&h->small);
@@ -282,7 +288,7 @@ static void start_alloc(struct alloc_op *op)
         const struct srv_mapping *m = op->mapping;
         struct wire_enc e = encode_map(h, m);
         srv_executor_ask(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0, on_mapped, op);
-    } else if (h->unmapping != 0 && (charged || is_host(h))) { /* room may be on its way, or the charge */
+    } else if (h->unmapping != 0 && (charged || h->unmapping_paid != 0)) { /* room may be on its way, or the charge */
         gm_list_append(&h->deferred, &op->link);
     } else if (op->refused && !op->trimmed) {
         op->trimmed = true;
@@ -411,11 +417,8 @@ static bool goes_with_session(const struct srv_heap *h)
     return is_host(h) && srv_session_holds_host(h->session);
 }
 
-static void on_unmapped(void *arg, int result, struct tp_packet *answer)
+static void finish_free(struct free_op *op)
 {
-    struct free_op *op = arg;
-    (void)result; /* no executor, no mapping */
-    (void)answer;
     if (!goes_with_session(op->heap)) {
         mapping_destroy(op->heap, op->mapping);
         if (op->allocation)
@@ -424,9 +427,35 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
     if (op->done)
         op->done(op->arg, op->serial);
     op->heap->unmapping--;
+    op->heap->unmapping_paid -= op->paid;
     answer_questions(op->heap);
     start_deferred(op->heap);
     free(op);
+}
+
+static void on_swept(struct srv_sweep *sweep, bool cancelled)
+{
+    struct free_op *op = GM_CONTAINER_OF(sweep, struct free_op, sweep);
+    if (cancelled) {
+        free(op);
+        return;
+    }
+    op->mapping->swept = true;
+    finish_free(op);
+}
+
+static void on_unmapped(void *arg, int result, struct tp_packet *answer)
+{
+    struct free_op *op = arg;
+    struct srv_heap *h = op->heap;
+    const struct srv_mapping *m = op->mapping;
+    (void)result; /* no executor, no mapping */
+    (void)answer;
+    if (goes_with_session(h) || m->kept || !h->keeper->swept)
+        finish_free(op);
+    else
+        srv_sweep(&h->session->server->sweeper, &op->sweep, h, h->area->fd, m->block->address - h->area->base,
+                  m->block->size, on_swept);
 }
 
 /* Takes a range from the executor and gives it back. With no memory for that it stays until the session ends. */
@@ -440,9 +469,11 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
             done(arg, serial);
         return;
     }
-    *op = (struct free_op) { h, m, a, done, arg, serial };
+    *op = (struct free_op) { .heap = h, .mapping = m, .allocation = a, .done = done, .arg = arg, .serial = serial };
+    op->paid = a && a->bytes.amount;
     m->live = false;
     h->unmapping++;
+    h->unmapping_paid += op->paid;
     if (!srv_session_is_mapped(c, is_host(h))) {
         on_unmapped(op, 0, NULL);
         return;
@@ -484,9 +515,11 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
     }
     if (a->mapping) {
         /* At once, so that the next allocation may have it. That one's mapping is answered after this range is gone,
-         * since the executor answers in order. */
-        srv_charge_release(&a->bytes);
-        srv_charge_release(&a->count);
+         * since the executor answers in order. A large one is charged until its pages are gone. */
+        if (!h->keeper->swept || a->block->size <= SRV_SWEEP_SLICE) {
+            srv_charge_release(&a->bytes);
+            srv_charge_release(&a->count);
+        }
         unmap(h, a->mapping, a, done, arg, serial);
         return;
     }

@@ -11,6 +11,7 @@
 #include "server/account.h"
 #include "server/keeper.h"
 #include "server/request.h"
+#include "server/sweep.h"
 #include "server/ranges.h"
 
 #define SRV_PAGE      4096u
@@ -33,6 +34,7 @@ struct srv_mapping {
     uint64_t handle;                   /* the keeper's */
     int fd;                            /* the keeper's, for the executor; -1: none needed */
     bool kept;                         /* others have it open beyond the session's end: its pages stay */
+    bool swept;                        /* they are gone, or the sweeper sees to that */
 };
 
 struct srv_allocation {
@@ -70,7 +72,8 @@ struct srv_heap {
     struct gm_list allocations;
     struct gm_list deferred;  /* allocations that wait for ranges on their way back */
     struct gm_list questions; /* about what is left, that wait for them */
-    unsigned unmapping;       /* such ranges */
+    unsigned unmapping;       /* such ranges .. */
+    unsigned unmapping_paid;  /* .. and those of them that are charged until they are back */
     unsigned empty_slabs;     /* kept for the next small allocation: at most one */
 };
 

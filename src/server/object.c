@@ -64,7 +64,7 @@ void srv_object_unref(struct srv_object *o)
     srv_charge_release(&o->count);
     if (o->handle)
         srv_keeper_cuda_release(o->handle);
-    gm_close(o->fd);
+    tp_close_foreign(o->fd); /* in which there may be many pages */
     gm_close(o->token_fd);
     free(o);
 }

@@ -170,6 +170,8 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     s->account.limit[SRV_WINDOW_BYTES] = srv_ranges_left(&s->windows);
     if (r == 0)
         r = srv_reader_init(&s->reader, &s->loop);
+    if (r == 0)
+        srv_sweeper_init(&s->sweeper, &s->loop);
     if (r < 0)
         return r;
     uv_signal_init(&s->loop, &s->terminate);
@@ -245,6 +247,7 @@ void srv_server_check_end(struct srv_server *s)
     uv_close((uv_handle_t *)&s->audit, NULL);
     uv_close((uv_handle_t *)&s->relink, NULL);
     srv_reader_close(&s->reader);
+    srv_sweeper_close(&s->sweeper);
 }
 
 void srv_server_stop(struct srv_server *s, bool force)

@@ -16,6 +16,7 @@
 #include "server/memory.h"
 #include "server/peer.h"
 #include "server/ranges.h"
+#include "server/sweep.h"
 #include "server/user.h"
 #include "transport/session.h"
 
@@ -160,6 +161,7 @@ struct srv_server {
     struct gm_list users; /* user.h */
     unsigned users_count;
     struct srv_reader reader;
+    struct srv_sweeper sweeper;
     struct srv_blame blame;
     unsigned contexts_count;
     uint32_t next_session;
