@@ -23,13 +23,14 @@ struct wrapper {
 
 static LLVMValueRef lanes_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef first)
 {
+    if (g->full_warps)
+        return jit_all_lanes(g);
     LLVMValueRef left = LLVMBuildSub(g->b, w->threads, first, "");
     LLVMValueRef full = LLVMBuildICmp(g->b, LLVMIntUGE, left, LLVMConstInt(g->i32, g->lanes, 0), "");
     LLVMValueRef one = LLVMConstInt(g->i32, 1, 0);
     left = LLVMBuildAnd(g->b, left, LLVMConstInt(g->i32, 31, 0), "");
     LLVMValueRef some = LLVMBuildSub(g->b, LLVMBuildShl(g->b, one, left, ""), one, "");
-    LLVMValueRef all = LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
-    return LLVMBuildSelect(g->b, full, all, some, "");
+    return LLVMBuildSelect(g->b, full, jit_all_lanes(g), some, "");
 }
 
 static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLVMValueRef warp)
@@ -102,7 +103,9 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     jit_position(g, body);
     LLVMValueRef first = LLVMBuildMul(g->b, at, LLVMConstInt(g->i32, g->lanes, 0), "first");
     LLVMValueRef save = save_of_warp(g, w, at);
-    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef alive = jit_all_lanes(g);
+    if (!g->full_warps)
+        alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
     LLVMValueRef args[] = { w->block, first, save, alive };
     LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
     LLVMBuildStore(g->b, result, w->result);
@@ -272,6 +275,13 @@ static void emit_flushing_entry(struct jit_gen *g, LLVMTypeRef type, LLVMValueRe
     LLVMBuildRet(g->b, r);
 }
 
+/* What is read from there may be read early, so once for all warps. */
+static void mark_readable(struct jit_gen *g, LLVMValueRef f, unsigned param, uint64_t bytes)
+{
+    unsigned kind = LLVMGetEnumAttributeKindForName("dereferenceable", 15);
+    LLVMAddAttributeAtIndex(f, param + 1, LLVMCreateEnumAttribute(g->context, kind, bytes));
+}
+
 static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)
 {
     LLVMValueRef round = LLVMConstInt(g->i32, g->lanes - 1, 0), lanes = LLVMConstInt(g->i32, g->lanes, 0);
@@ -287,6 +297,7 @@ void jit_emit_block(struct jit_gen *g)
     w.f = jit_add_function(g, g->flushes ? "block" : SOFT_ENTRY_SYMBOL, type, !g->flushes);
     g->function = w.f;
     g->block = w.block = LLVMGetParam(w.f, 1);
+    mark_readable(g, w.f, 1, sizeof(struct soft_block));
     LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, w.f, "start");
     LLVMBasicBlockRef body = jit_new_block(g, "body");
     w.fault = jit_new_block(g, "fault");
@@ -294,7 +305,8 @@ void jit_emit_block(struct jit_gen *g)
     LLVMValueRef jump = LLVMBuildBr(g->prelude, body);
     LLVMPositionBuilderBefore(g->prelude, jump);
     w.result = jit_alloca(g, g->i32, "result");
-    w.threads = jit_field(g, offsetof(struct soft_block, threads), g->i32);
+    w.threads =
+        g->threads ? LLVMConstInt(g->i32, g->threads, 0) : jit_field(g, offsetof(struct soft_block, threads), g->i32);
     w.warps = warps_of_block(g, w.threads);
     w.save = jit_field(g, offsetof(struct soft_block, save), g->ptr);
     w.stride = LLVMConstInt(g->i64, g->save_bytes, 0);

@@ -76,6 +76,39 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
     ++*count;
 }
 
+/* Goes to one of the block's versions: the one for all lanes, if all of them are in the set. */
+static void choose_version(struct jit_gen *g, uint32_t block, LLVMValueRef set)
+{
+    if (!g->has_whole || g->full_warps) {
+        LLVMBuildBr(g->b, g->has_whole ? g->whole_entry[block] : g->entry[block]);
+        return;
+    }
+    LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, set, "");
+    LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], g->entry[block]);
+}
+
+void jit_enter(struct jit_gen *g, uint32_t block)
+{
+    choose_version(g, block, g->alive);
+}
+
+/* Where the lanes that wait at the block go on. Blocks with a mask stay with it until their loop is left: two ways into a
+ * loop are none that LLVM optimises. */
+static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
+{
+    if (!g->has_whole || has_mask(g, block))
+        return g->entry[block];
+    if (!g->join[block]) {
+        LLVMBasicBlockRef kept = LLVMGetInsertBlock(g->b);
+        g->join[block] = jit_new_block(g, "join");
+        jit_position(g, g->join[block]);
+        LLVMBuildStore(g->b, zero32(g), g->waiting[block]);
+        choose_version(g, block, g->alive);
+        jit_position(g, kept);
+    }
+    return g->join[block];
+}
+
 /* Runs the first block in order of priority, of the current block's frontier and `successors`, where lanes wait.
  * `may_be_none`: perhaps nobody is left. */
 static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t successor_count, bool may_be_none)
@@ -101,13 +134,13 @@ static void dispatch(struct jit_gen *g, const uint32_t *successors, uint32_t suc
             break;
         }
         if (k + 1 == count && !may_be_none) {
-            LLVMBuildBr(g->b, g->entry[list[k]]);
+            LLVMBuildBr(g->b, waiting_entry(g, list[k]));
             free(list);
             return;
         }
         LLVMBasicBlockRef next = jit_new_block(g, "");
         LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, g->waiting[list[k]], "");
-        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""), g->entry[list[k]], next);
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, lanes, zero32(g), ""), waiting_entry(g, list[k]), next);
         jit_position(g, next);
     }
     LLVMBuildBr(g->b, g->done);
@@ -120,6 +153,10 @@ static void go_to(struct jit_gen *g, uint32_t to)
     if (!g->entry[to]) {
         jit_unsupported(g, "control flow over a barrier");
         LLVMBuildUnreachable(g->b);
+        return;
+    }
+    if (g->whole) {
+        LLVMBuildBr(g->b, g->whole_entry[to]);
         return;
     }
     if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
@@ -148,6 +185,11 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
         return;
     }
     LLVMValueRef rest = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, lanes, ""), "");
+    if (g->whole && !has_mask(g, to) && g->i->op != IR_OP_BRA) { /* a guarded return: nobody has asked yet */
+        LLVMBasicBlockRef some = jit_new_block(g, "");
+        LLVMBuildCondBr(g->b, jit_is_full(g, rest), g->whole_entry[to], some);
+        jit_position(g, some);
+    }
     if (!g->masked && !has_mask(g, to) && !parks(g, to)) {
         LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntNE, rest, zero32(g), ""), g->entry[to], g->done);
         return;
@@ -160,6 +202,24 @@ static void leave(struct jit_gen *g, LLVMValueRef lanes, uint32_t to)
 static LLVMValueRef taken_lanes(struct jit_gen *g)
 {
     return LLVMBuildAnd(g->b, g->mask, jit_bits(g, jit_as_vec(g, g->guard)), "");
+}
+
+/* In the version for all lanes: a branch on which all agree stays in it. Goes on where they do not. */
+static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target, LLVMBasicBlockRef next)
+{
+    uint32_t guard = g->i->guard;
+    LLVMValueRef all = g->agree[guard].all, none = g->agree[guard].none;
+    bool not = g->i->flags & IR_F_GUARD_NOT;
+    if (!all) {
+        all = jit_is_full(g, taken);
+        none = LLVMBuildICmp(g->b, LLVMIntEQ, taken, zero32(g), "");
+        not = false;
+    }
+    LLVMBasicBlockRef some = jit_new_block(g, ""), apart = jit_new_block(g, "apart");
+    LLVMBuildCondBr(g->b, not ? none : all, target, some);
+    jit_position(g, some);
+    LLVMBuildCondBr(g->b, not ? all : none, next, apart);
+    jit_position(g, apart);
 }
 
 /* On a scalar condition: `yes` is positioned by the caller later, the builder goes on where it does not hold. */
@@ -194,16 +254,20 @@ static void emit_branch(struct jit_gen *g, uint32_t target, uint32_t next)
     }
     LLVMValueRef taken = taken_lanes(g);
     LLVMValueRef other = LLVMBuildAnd(g->b, g->mask, LLVMBuildNot(g->b, taken, ""), "");
-    if (b->early_exit) {
-        leave(g, b->exit_taken ? taken : other, b->exit_taken ? next : target);
-        return;
-    }
-    uint32_t both[] = { target, next };
-    if (!g->entry[target] || !g->entry[next]) {
+    bool target_leaves = b->early_exit && b->exit_taken, next_leaves = b->early_exit && !b->exit_taken;
+    if ((!target_leaves && !g->entry[target]) || (!next_leaves && !g->entry[next])) {
         jit_unsupported(g, "control flow over a barrier");
         LLVMBuildUnreachable(g->b);
         return;
     }
+    if (g->whole)
+        branch_together(g, taken, target_leaves ? g->done : g->whole_entry[target],
+                        next_leaves ? g->done : g->whole_entry[next]);
+    if (b->early_exit) {
+        leave(g, target_leaves ? taken : other, target_leaves ? next : target);
+        return;
+    }
+    uint32_t both[] = { target, next };
     add_waiting(g, target, taken);
     add_waiting(g, next, other);
     dispatch(g, both, 2, false);
@@ -267,78 +331,6 @@ static void emit_indexed_branch(struct jit_gen *g, const struct ir_block *block)
         jit_position(g, at);
         go_to(g, succ[k]);
     }
-}
-
-/* Whether the register gets a value anywhere in the current region. */
-static bool written_in_region(const struct jit_gen *g, uint32_t reg)
-{
-    const struct ir_region *r = &g->a->regions[g->region];
-    for (uint32_t k = 0; k < r->blocks.count; k++) {
-        const struct ir_block *b = &g->fn->blocks[g->a->pool[r->blocks.first + k]];
-        for (uint32_t n = 0; n < b->count; n++) {
-            const struct ir_instr *i = &g->fn->instrs[b->first + n];
-            if (i->dst_pred == reg)
-                return true;
-            for (unsigned d = 0; d < i->dst_count; d++)
-                if (i->dst[d] == reg)
-                    return true;
-        }
-    }
-    return false;
-}
-
-static bool in_list(const struct jit_gen *g, const struct ir_list *l, uint32_t reg)
-{
-    for (uint32_t k = 0; k < l->count; k++)
-        if (g->a->pool[l->first + k] == reg)
-            return true;
-    return false;
-}
-
-void jit_save_register(struct jit_gen *g, uint32_t reg)
-{
-    LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg], 0);
-    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, "");
-    LLVMValueRef v = jit_get(g, reg);
-    bool vec = jit_is_vec(v);
-    if (g->fn->regs[reg].type == IR_PRED)
-        v = vec ? jit_bits(g, v) : LLVMBuildZExt(g->b, v, g->i8, "");
-    LLVMValueRef store = LLVMBuildStore(g->b, v, p);
-    if (g->fn->regs[reg].type != IR_PRED)
-        LLVMSetAlignment(store, vec ? 16 : 2);
-    if (jit_may_wrap(g, reg))
-        jit_save_wrapped(g, reg);
-}
-
-/* Leaves the region at a barrier: what lives on goes to the save area. */
-static void emit_barrier(struct jit_gen *g)
-{
-    const struct ir_instr *i = g->i;
-    if (g->a->parking) {
-        go_to(g, g->fn->succ[g->fn->blocks[g->at_block].succ_first]);
-        return;
-    }
-    uint32_t next = g->a->resume[g->at_block];
-    if (g->guard || i->mode != IR_BAR_SYNC || i->src_count > 1 || next == IR_NONE)
-        jit_unsupported(g, "this form of bar");
-    else if (i->src_count == 1 && i->src[0].kind != IR_SRC_IMM)
-        jit_unsupported(g, "bar with a computed number");
-    if (g->failed) {
-        LLVMBuildUnreachable(g->b);
-        return;
-    }
-    const struct ir_region *resume = &g->a->regions[next];
-    for (uint32_t k = 0; k < resume->live_in.count; k++) {
-        uint32_t reg = g->a->pool[resume->live_in.first + k];
-        if (g->save_offset[reg] == IR_NONE)
-            continue;
-        /* What came in and was not touched is there already. */
-        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
-            continue;
-        jit_save_register(g, reg);
-    }
-    LLVMBuildStore(g->b, load_alive(g), jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
-    LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));
 }
 
 /* Instructions that touch memory or leave the kernel: branched around where the guard holds for no lane. */
@@ -412,6 +404,7 @@ static void emit_instr(struct jit_gen *g)
         g->called = false;
         jit_emit_called(g);
     }
+    jit_note_agreement(g);
 }
 
 void jit_emit_instr(struct jit_gen *g)
@@ -458,6 +451,7 @@ static void forget_checks(struct jit_gen *g)
 {
     for (uint32_t r = 0; r < g->fn->reg_count; r++) {
         g->checked[r] = 0;
+        g->agree[r] = (struct jit_agree) { 0 };
         g->hull[r] = (struct jit_hull) { 0 };
     }
 }
@@ -469,8 +463,10 @@ static bool emit_nth(struct jit_gen *g, const struct ir_block *block, uint32_t n
     g->i = &g->fn->instrs[g->at_instr];
     load_guard(g);
     bool last = n + 1 == block->count;
-    if (last && ir_is_barrier(g->i))
-        emit_barrier(g);
+    if (last && ir_is_barrier(g->i) && g->a->parking)
+        go_to(g, g->fn->succ[block->succ_first]);
+    else if (last && ir_is_barrier(g->i))
+        jit_emit_barrier(g);
     else if (last && (ir_ops[g->i->op].properties & IR_P_TERMINATOR))
         emit_terminator(g, block);
     else if (g->i->op == IR_OP_BAR)
@@ -525,18 +521,52 @@ static void emit_block(struct jit_gen *g, uint32_t b)
 {
     const struct ir_block *block = &g->fn->blocks[b];
     g->at_block = b;
-    g->masked = has_mask(g, b);
-    jit_position(g, g->entry[b]);
-    g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
-    LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
+    g->masked = has_mask(g, b) && !g->whole;
+    if (g->whole) {
+        jit_position(g, g->whole_entry[b]);
+        g->mask = jit_all_lanes(g);
+    } else {
+        jit_position(g, g->entry[b]);
+        g->mask = g->masked ? LLVMBuildLoad2(g->b, g->i32, g->waiting[b], "") : load_alive(g);
+        LLVMBuildStore(g->b, zero32(g), g->waiting[b]);
+    }
     forget_checks(g);
     emit_instrs(g, block, 0);
     emit_other(g, block);
 }
 
+/* Emits what is in use by now of one of the blocks' versions. False: there was nothing. */
+static bool emit_used(struct jit_gen *g, const struct ir_list *blocks, bool whole)
+{
+    LLVMBasicBlockRef *entry = whole ? g->whole_entry : g->entry;
+    bool any = false;
+    for (uint32_t k = 0; k < blocks->count && !g->failed; k++) {
+        uint32_t b = g->a->pool[blocks->first + k];
+        if (LLVMGetBasicBlockTerminator(entry[b]) || !LLVMGetFirstUse(LLVMBasicBlockAsValue(entry[b])))
+            continue;
+        g->whole = whole;
+        emit_block(g, b);
+        g->whole = false;
+        any = true;
+    }
+    return any;
+}
+
+static void remove_unused(const struct jit_gen *g, const struct ir_list *blocks, const LLVMBasicBlockRef *entry)
+{
+    for (uint32_t k = 0; k < blocks->count; k++)
+        if (!LLVMGetBasicBlockTerminator(entry[g->a->pool[blocks->first + k]]))
+            LLVMDeleteBasicBlock(entry[g->a->pool[blocks->first + k]]);
+}
+
 void jit_emit_blocks(struct jit_gen *g)
 {
-    const struct ir_region *region = &g->a->regions[g->region];
-    for (uint32_t k = 0; k < region->blocks.count && !g->failed; k++)
-        emit_block(g, g->a->pool[region->blocks.first + k]);
+    const struct ir_list *blocks = &g->a->regions[g->region].blocks;
+    while ((g->has_whole && emit_used(g, blocks, true)) || emit_used(g, blocks, false))
+        ;
+    if (g->failed)
+        return;
+    remove_unused(g, blocks, g->entry);
+    if (g->has_whole)
+        remove_unused(g, blocks, g->whole_entry);
 }

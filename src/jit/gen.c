@@ -16,6 +16,8 @@
  * as small ones do, and what is the same for all warps is computed once. */
 #define INLINE_SIMPLE 120u
 #define INLINE_PHASED 600u
+/* Longer kernels have no second version for warps of which all lanes run: it would take too long to compile. */
+#define WHOLE_MAX 1000u
 
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...)
 {
@@ -245,6 +247,8 @@ static void reset_function_state(struct jit_gen *g)
     memset(g->checked, 0, g->fn->reg_count * sizeof(*g->checked));
     memset(g->waiting, 0, g->fn->block_count * sizeof(*g->waiting));
     memset(g->entry, 0, g->fn->block_count * sizeof(*g->entry));
+    memset(g->whole_entry, 0, g->fn->block_count * sizeof(*g->whole_entry));
+    memset(g->join, 0, g->fn->block_count * sizeof(*g->join));
     memset(g->symbol, 0, g->m->symbol_count * sizeof(*g->symbol));
     memset(g->cached, 0, sizeof(g->cached));
     g->matrices = g->operands = g->samples = NULL;
@@ -266,17 +270,17 @@ static void emit_region(struct jit_gen *g, uint32_t r)
         char name[24];
         snprintf(name, sizeof(name), "b%u", block);
         g->entry[block] = LLVMAppendBasicBlockInContext(g->context, g->function, name);
+        if (g->has_whole)
+            g->whole_entry[block] = LLVMAppendBasicBlockInContext(g->context, g->function, "whole");
     }
     g->done = LLVMAppendBasicBlockInContext(g->context, g->function, "done");
-    LLVMBasicBlockRef begin = g->entry[region->start];
-    if (g->a->parking)
-        begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
+    LLVMBasicBlockRef begin = LLVMAppendBasicBlockInContext(g->context, g->function, "begin");
 
     LLVMPositionBuilderAtEnd(g->prelude, start);
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
     g->alive = jit_alloca(g, g->i32, "alive");
-    LLVMBuildStore(g->prelude, LLVMGetParam(g->function, 3), g->alive);
+    LLVMBuildStore(g->prelude, g->full_warps ? jit_all_lanes(g) : LLVMGetParam(g->function, 3), g->alive);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t block = g->a->pool[region->blocks.first + k];
         g->waiting[block] = jit_alloca(g, g->i32, "");
@@ -287,6 +291,8 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     if (g->a->parking) {
         jit_emit_turn(g, begin);
     } else {
+        LLVMPositionBuilderAtEnd(g->b, begin);
+        jit_enter(g, region->start);
         LLVMPositionBuilderAtEnd(g->b, g->done);
         LLVMBuildRet(g->b, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1));
     }
@@ -309,8 +315,31 @@ static void emit_info(struct jit_gen *g)
     LLVMSetAlignment(v, 8);
 }
 
+/* Some lanes of a warp may return, and others go on. */
+static bool lanes_leave(const struct jit_gen *g)
+{
+    for (uint32_t n = 0; n < g->a->order_count; n++) {
+        uint32_t b = g->a->order[n];
+        const struct ir_block *block = &g->fn->blocks[b];
+        const struct ir_instr *last = &g->fn->instrs[block->first + block->count - 1];
+        bool returns = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
+        if (g->a->blocks[b].early_exit || (returns && (g->a->blocks[b].masked || last->guard != IR_NONE)))
+            return true;
+    }
+    return false;
+}
+
+static void look_at_warps(struct jit_gen *g)
+{
+    uint64_t threads = (uint64_t)g->ntid[0] * g->ntid[1] * g->ntid[2];
+    g->threads = threads <= UINT16_MAX ? (uint32_t)threads : 0;
+    g->full_warps = g->threads && g->threads % g->lanes == 0 && !g->a->parking && !lanes_leave(g);
+    g->has_whole = !g->a->parking && g->fn->instr_count <= WHOLE_MAX;
+}
+
 static void generate(struct jit_gen *g)
 {
+    look_at_warps(g);
     LLVMTypeRef params[] = { g->ptr, g->i32, g->ptr, g->i32 };
     g->region_type = LLVMFunctionType(g->i32, params, 4, 0);
     g->flushes = jit_kernel_flushes(g->fn);
@@ -354,10 +383,13 @@ int jit_generate(struct jit_gen *g)
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
+    g->whole_entry = array(g->fn->block_count, sizeof(*g->whole_entry));
+    g->join = array(g->fn->block_count, sizeof(*g->join));
+    g->agree = array(g->fn->reg_count, sizeof(*g->agree));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     if (!g->hull || !g->other || !g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting ||
-        !g->parking || !g->entry || !g->symbol || !g->regions) {
+        !g->parking || !g->entry || !g->whole_entry || !g->join || !g->agree || !g->symbol || !g->regions) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -380,6 +412,9 @@ int jit_generate(struct jit_gen *g)
     free(g->waiting);
     free(g->parking);
     free(g->entry);
+    free(g->whole_entry);
+    free(g->join);
+    free(g->agree);
     free(g->symbol);
     free(g->regions);
     return r;

@@ -9,7 +9,7 @@
  *   warp once all warps came that far.
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
+ * branches), barrier.c, agree.c (branches on which lanes agree), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
  * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
@@ -37,6 +37,8 @@ struct jit_gen {
     const struct soft_job_options *options;
     const struct jit_target *target;
     uint32_t ntid[3];   /* block size the code is for; 0: any */
+    uint32_t threads;   /* of such a block; 0: not known */
+    bool full_warps;    /* all lanes of each warp have a thread, and none returns while others go on */
     unsigned lanes;     /* of a warp as the code has it: 32, or 16 where no instruction can tell (jit_choose_lanes) */
     bool flushes;       /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets `frame_over` */
@@ -74,15 +76,18 @@ struct jit_gen {
     bool by_lane;               /* the instruction is emitted for such a register's lanes */
     LLVMValueRef *waiting;      /* alloca i32 by block */
     struct jit_parking {
-        LLVMValueRef lanes;      /* alloca i32: those that will look again */
-        LLVMValueRef at_barrier; /* alloca i32 */
-        uint32_t offset;         /* of both in the save area */
-    } * parking;                 /* by block where lanes may be parked: park.c */
-    LLVMBasicBlockRef *entry;    /* by block, NULL: not in this region */
-    LLVMBasicBlockRef done;      /* returns JIT_DONE */
-    LLVMValueRef cached[16];     /* prelude values by enum jit_cached */
-    LLVMValueRef *symbol;        /* prelude: address of placed symbol, by symbol */
-    LLVMValueRef tid[3];         /* prelude: scalar of lane 0 or vector */
+        LLVMValueRef lanes;         /* alloca i32: those that will look again */
+        LLVMValueRef at_barrier;    /* alloca i32 */
+        uint32_t offset;            /* of both in the save area */
+    } * parking;                    /* by block where lanes may be parked: park.c */
+    LLVMBasicBlockRef *entry;       /* by block, NULL: not in this region */
+    bool has_whole;                 /* blocks have a second version, for when all lanes of the warp run: flow.c */
+    LLVMBasicBlockRef *whole_entry; /* by block: of that version */
+    LLVMBasicBlockRef *join;        /* by block: chooses between the two for the lanes that wait; NULL: not yet */
+    LLVMBasicBlockRef done;         /* returns JIT_DONE */
+    LLVMValueRef cached[16];        /* prelude values by enum jit_cached */
+    LLVMValueRef *symbol;           /* prelude: address of placed symbol, by symbol */
+    LLVMValueRef tid[3];            /* prelude: scalar of lane 0 or vector */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
@@ -91,6 +96,11 @@ struct jit_gen {
     LLVMValueRef guard; /* of the instruction: i1 or <32 x i1>, NULL: none */
     bool called;        /* .. is left to the host (called.c) */
     bool masked;        /* the block runs with a part of the living lanes */
+    bool whole;         /* the version for all lanes of the warp is emitted */
+    struct jit_agree {
+        LLVMValueRef all,
+            none; /* i1: the predicate holds for all lanes of the warp, for none; may be false either way */
+    } * agree;    /* by predicate register, of this block; NULL: not known: agree.c */
     struct jit_hull {
         uint32_t end;         /* accesses through the register in instructions before that need no check */
         uint8_t space;        /* in that space */
@@ -153,11 +163,16 @@ void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
 
 /* --- flow.c --- */
 void jit_emit_blocks(struct jit_gen *g);
+/* Goes to the block with all living lanes. */
+void jit_enter(struct jit_gen *g, uint32_t block);
 LLVMBasicBlockRef jit_new_block(struct jit_gen *g, const char *name);
 void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
 /* Goes on in a new block unless `bad` (i1): then in `to`, which is rarely so. */
 void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 void jit_emit_instr(struct jit_gen *g);
+
+/* --- barrier.c --- */
+void jit_emit_barrier(struct jit_gen *g);
 /* Stores a register to its place in the save area. */
 void jit_save_register(struct jit_gen *g, uint32_t reg);
 
@@ -191,6 +206,7 @@ LLVMValueRef jit_as_vec(struct jit_gen *g, LLVMValueRef v);
  * A signed result is sign-extended into a wider register. */
 void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v);
 LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes);   /* a bit for each lane to i32 */
+LLVMValueRef jit_all_lanes(const struct jit_gen *g);            /* i32: a bit for each lane of a warp */
 LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits); /* i1: all lanes of a warp are set in an i32 */
 LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits);   /* i32 to a bit for each lane */
 /* Lanes that run the current instruction: block mask and guard. */
@@ -222,6 +238,7 @@ bool jit_emit_integer(struct jit_gen *g);
 bool jit_emit_bits(struct jit_gen *g);
 bool jit_emit_real(struct jit_gen *g);
 void jit_emit_compare(struct jit_gen *g);
+LLVMIntPredicate jit_int_predicate(uint8_t cmp, bool sign);
 void jit_emit_convert(struct jit_gen *g);
 bool jit_emit_cross(struct jit_gen *g);
 LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v);
@@ -257,6 +274,10 @@ void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 
 /* A function of struct soft_helpers. */
 LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
+
+/* --- agree.c --- */
+/* Notes what scalars tell of the predicate that the current instruction has computed. */
+void jit_note_agreement(struct jit_gen *g);
 
 /* --- hull.c --- */
 /* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */

@@ -194,8 +194,11 @@ static LLVMValueRef lane_pointer(struct jit_gen *g, const struct laid_out *x, LL
 
 static LLVMValueRef lane_value(struct jit_gen *g, const struct laid_out *x, LLVMValueRef lane)
 {
-    if (x->memory)
-        return LLVMBuildLoad2(g->b, x->element, lane_pointer(g, x, lane), "");
+    if (x->memory) { /* volatile: read from there, and not taken out of the vector, which is slower */
+        LLVMValueRef v = LLVMBuildLoad2(g->b, x->element, lane_pointer(g, x, lane), "");
+        LLVMSetVolatile(v, 1);
+        return v;
+    }
     return jit_is_vec(x->value) ? jit_pick(g, x->value, lane) : x->value;
 }
 

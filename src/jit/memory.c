@@ -294,6 +294,8 @@ static void emit_forms(struct jit_gen *g, struct access *x)
 {
     const struct ir_instr_info *info = &g->a->instrs[g->at_instr];
     bool affine = info->address == IR_AFFINE && info->address_stride == (int64_t)x->size;
+    if (g->checks_all && g->i->space != IR_SPACE_SHARED) /* hardly ever run: one form is enough */
+        affine = false;
     if (g->i->order != IR_ORDER_WEAK)
         emit_ordered_form(g, x);
     else if (affine && g->i->space == IR_SPACE_SHARED && !info->address_may_wrap)

@@ -265,7 +265,7 @@ static void emit_function(struct jit_gen *g, bool vec)
     }
 }
 
-static LLVMIntPredicate int_predicate(uint8_t cmp, bool sign)
+LLVMIntPredicate jit_int_predicate(uint8_t cmp, bool sign)
 {
     switch (cmp) {
     case IR_CMP_EQ:
@@ -337,7 +337,7 @@ void jit_emit_compare(struct jit_gen *g)
     if (real)
         r = LLVMBuildFCmp(g->b, real_predicate(i->cmp), a, b, "");
     else
-        r = LLVMBuildICmp(g->b, int_predicate(i->cmp, ir_type_is_signed(t)), a, b, "");
+        r = LLVMBuildICmp(g->b, jit_int_predicate(i->cmp, ir_type_is_signed(t)), a, b, "");
     LLVMValueRef other = LLVMBuildNot(g->b, r, "");
     if (i->boolop != IR_BOOL_NONE) {
         LLVMValueRef c = jit_src(g, &i->src[2], IR_PRED, vec);

@@ -119,6 +119,16 @@ LLVMValueRef jit_field(struct jit_gen *g, size_t offset, LLVMTypeRef type)
     return v;
 }
 
+/* What the pointer leads to may be read early, so once for all warps. */
+static void mark_readable(struct jit_gen *g, LLVMValueRef pointer, uint64_t bytes)
+{
+    if (!bytes)
+        return;
+    LLVMMetadataRef count = LLVMValueAsMetadata(LLVMConstInt(g->i64, bytes, 0));
+    LLVMValueRef node = LLVMMetadataAsValue(g->context, LLVMMDNodeInContext2(g->context, &count, 1));
+    LLVMSetMetadata(pointer, LLVMGetMDKindIDInContext(g->context, "dereferenceable", 15), node);
+}
+
 LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
 {
     LLVMValueRef *v = &g->cached[what];
@@ -150,6 +160,7 @@ LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)
         break;
     case JIT_PARAMS:
         *v = jit_field(g, offsetof(struct soft_block, params), g->ptr);
+        mark_readable(g, *v, g->fn->param_bytes);
         break;
     case JIT_GLOBALS:
         *v = jit_field(g, offsetof(struct soft_block, globals), g->ptr);
@@ -477,6 +488,7 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
     }
     LLVMBuildStore(g->b, v, slot);
     g->checked[reg] = 0; /* the new value's alignment is unknown */
+    g->agree[reg] = (struct jit_agree) { 0 };
 }
 
 LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
@@ -485,14 +497,14 @@ LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
     return LLVMBuildZExt(g->b, bits, g->i32, "");
 }
 
-static uint64_t full_mask(const struct jit_gen *g)
+LLVMValueRef jit_all_lanes(const struct jit_gen *g)
 {
-    return (UINT64_C(1) << g->lanes) - 1;
+    return LLVMConstInt(g->i32, (UINT64_C(1) << g->lanes) - 1, 0);
 }
 
 LLVMValueRef jit_is_full(struct jit_gen *g, LLVMValueRef bits)
 {
-    return LLVMBuildICmp(g->b, LLVMIntEQ, bits, LLVMConstInt(g->i32, full_mask(g), 0), "");
+    return LLVMBuildICmp(g->b, LLVMIntEQ, bits, jit_all_lanes(g), "");
 }
 
 LLVMValueRef jit_lanes(struct jit_gen *g, LLVMValueRef bits)

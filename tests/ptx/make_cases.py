@@ -1005,9 +1005,105 @@ def half_atomics():
              [(77 if x == y else x, x) for x, y in values], values, target="sm_75", version="7.0")
 
 
+COMPARE = {"lt": lambda x, y: x < y, "le": lambda x, y: x <= y, "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y,
+           "eq": lambda x, y: x == y, "ne": lambda x, y: x != y}
+
+# What a block of two and a half warps has in i = threadIdx * stride + b, compared with c in all places where compilers
+# compare: if and else, conditions that are combined, loops, early returns.
+BRANCHES = """.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 pb, .param .u64 pc, .param .u64 po, .param .u64 pq)
+{
+    .reg .pred %%p<8>;
+    .reg .b32 %%t, %%r<8>;
+    .reg .b%(bits)d %%i, %%b, %%c, %%j;
+    .reg .b64 %%l<8>;
+    mov.u32 %%t, %%tid.x;
+    mov.u32 %%r1, %%ctaid.x;
+    ld.param.u64 %%l1, [pb];
+    mad.wide.u32 %%l1, %%r1, %(size)d, %%l1;
+    ld.global.%(type)s %%b, [%%l1];
+    ld.param.u64 %%l2, [pc];
+    mad.wide.u32 %%l2, %%r1, %(size)d, %%l2;
+    ld.global.%(type)s %%c, [%%l2];
+    mad.lo.s32 %%r2, %%r1, 80, %%t;
+    ld.param.u64 %%l3, [po];
+    mad.wide.u32 %%l3, %%r2, 4, %%l3;
+    ld.param.u64 %%l4, [pq];
+    mad.wide.u32 %%l4, %%r2, 4, %%l4;
+    cvt.u%(bits)d.u32 %%i, %%t;
+    mad.lo.%(type)s %%i, %%i, %(stride)d, %%b;
+    setp.%(cmp)s.%(type)s %%p1, %%i, %%c;
+    mov.u32 %%r3, 1;
+    @%%p1 bra YES;
+    mov.u32 %%r3, 2;
+YES:
+    setp.gt.u32 %%p2, %%t, 40;
+    setp.%(cmp)s.%(type)s %%p1, %%i, %%c;
+    and.pred %%p3, %%p1, %%p2;
+    not.pred %%p4, %%p3;
+    @%%p4 bra ONE;
+    add.s32 %%r3, %%r3, 4;
+ONE:
+    setp.gt.u32 %%p2, %%t, 40;
+    setp.%(cmp)s.or.%(type)s %%p5, %%c, %%i, %%p2;
+    @!%%p5 bra LOOPS;
+    add.s32 %%r3, %%r3, 8;
+LOOPS:
+    mov.u%(bits)d %%j, %%i;
+LOOP:
+    setp.%(cmp)s.and.%(type)s %%p6, %%j, %%c, 1;
+    @!%%p6 bra LEFT;
+    add.s32 %%r3, %%r3, 16;
+    add.s%(bits)d %%j, %%j, 21;
+    setp.lt.u32 %%p7, %%r3, 80;
+    @%%p7 bra LOOP;
+LEFT:
+    st.global.u32 [%%l3], %%r3;
+    setp.%(cmp)s.%(type)s %%p1, %%i, %%c;
+    @%%p1 bra END;
+    st.global.u32 [%%l4], %%r3;
+    setp.%(cmp)s.%(type)s %%p1, %%c, %%i;
+    @%%p1 ret;
+    st.global.u32 [%%l4], %%t;
+END:
+    ret;
+}
+"""
+
+
+def branches():
+    for t, cmp, stride in itertools.product(("u32", "s32", "u64", "s64"), COMPARE, (1, -3, 4)):
+        holds, top = COMPARE[cmp], 1 << (bits_of(t) - 1)
+        pairs = [(b, c) for b in (0, 7, -1, -40, -320, top - 33, top - 200) for c in (0, 20, 32, 64, 230, -1, top - 1)]
+        out, left = [], []
+        for b, c in pairs:
+            for tid in range(80):
+                i, limit = as_type(tid * stride + b, t), as_type(c, t)
+                r = 1 if holds(i, limit) else 2
+                r += 4 if holds(i, limit) and tid > 40 else 0
+                r += 8 if holds(limit, i) or tid > 40 else 0
+                j = i
+                while holds(j, limit):
+                    r, j = r + 16, as_type(j + 21, t)
+                    if r >= 80:
+                        break
+                out.append(str(r))
+                left.append("7" if holds(i, limit) else str(r) if holds(limit, i) else str(tid))
+        text = ["// comparisons of thread numbers times %d, %s.%s" % (stride, cmp, t), "// kernel: k",
+                "// grid: %d" % len(pairs), "// block: 80"]
+        text += lines("// in b: " + t, [show(b & mask(t), t) for b, c in pairs])
+        text += lines("// in c: " + t, [show(c & mask(t), t) for b, c in pairs])
+        text += lines("// out o: u32", out)
+        text += lines("// inout q: u32 fill %d 7 ->" % len(left), left)
+        text.append(BRANCHES % {"bits": bits_of(t), "size": SIZE[t], "type": t, "cmp": cmp, "stride": stride})
+        FILES["branches_%s_%s_%d" % (cmp, t, stride)] = "\n".join(text)
+
+
 def main():
     for group in (integers, bit_operations, floats, approximations, halves, comparisons, conversions, atomics,
-                  narrow_formats, packed, video, half_atomics):
+                  narrow_formats, packed, video, half_atomics, branches):
         group()
     os.makedirs(sys.argv[1], exist_ok=True)
     for old in os.listdir(sys.argv[1]):
