@@ -2,7 +2,7 @@
  * Kernels as programs have them against loops in C, one thread, in one process, taking turns: the ratio of the medians,
  * and whether both computed the same.
  *
- *   kernel_set [--rounds N] [NAME ...]
+ *   kernel_set [--rounds N] [--jit PATH] [NAME ...]
  */
 #include <getopt.h>
 #include <math.h>
@@ -143,15 +143,20 @@ static void bench(struct soft_compiler *c, const struct kernel *k, const char *t
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = { { "rounds", required_argument, NULL, 'r' }, { NULL, 0, NULL, 0 } };
+    static const struct option options[] = { { "rounds", required_argument, NULL, 'r' },
+                                             { "jit", required_argument, NULL, 'j' },
+                                             { NULL, 0, NULL, 0 } };
     struct soft_compiler_config config = { .helper = GMUX_JIT_PATH, .cache_dir = "" };
     struct soft_compiler *c;
     int rounds = 9, o;
     size_t size;
     while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (o != 'r')
+        if (o == 'r')
+            rounds = atoi(optarg);
+        else if (o == 'j')
+            config.helper = optarg;
+        else
             return 1;
-        rounds = atoi(optarg);
     }
     if (rounds < 1 || rounds > ROUNDS_MAX || soft_compiler_create(&c, &config) < 0)
         return 1;

@@ -67,7 +67,9 @@ void jit_emit_barrier(struct jit_gen *g)
             continue;
         jit_save_register(g, reg);
     }
-    LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, g->alive, "");
-    LLVMBuildStore(g->b, alive, jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
+    if (!g->full[next].begins) {
+        LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, g->alive, "");
+        LLVMBuildStore(g->b, alive, jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
+    }
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));
 }

@@ -6,6 +6,7 @@
  */
 #include "jit/gen.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/soft/exec/helpers.h"
@@ -39,6 +40,17 @@ static LLVMValueRef save_of_warp(struct jit_gen *g, const struct wrapper *w, LLV
     return LLVMBuildGEP2(g->b, g->i8, w->save, &at, 1, "");
 }
 
+/* The warp's number; LLVM sees from it how large it can be. */
+static LLVMValueRef bounded(struct jit_gen *g, LLVMValueRef warp)
+{
+    uint32_t mask = 1;
+    if (!g->threads)
+        return warp;
+    while (mask * g->lanes < g->threads)
+        mask *= 2;
+    return LLVMBuildAnd(g->b, warp, LLVMConstInt(g->i32, mask - 1, 0), "");
+}
+
 /* for (warp = 0; warp < warps; warp++): the body is emitted between begin and end. */
 struct warp_loop {
     LLVMBasicBlockRef head, exit;
@@ -58,7 +70,7 @@ static struct warp_loop warp_loop_begin(struct jit_gen *g, const struct wrapper 
     l.warp = LLVMBuildLoad2(g->b, g->i32, l.counter, "warp");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, l.warp, w->warps, ""), body, l.exit);
     jit_position(g, body);
-    l.first = LLVMBuildMul(g->b, l.warp, LLVMConstInt(g->i32, g->lanes, 0), "first");
+    l.first = LLVMBuildMul(g->b, bounded(g, l.warp), LLVMConstInt(g->i32, g->lanes, 0), "first");
     return l;
 }
 
@@ -84,33 +96,39 @@ static void emit_simple_block(struct jit_gen *g, struct wrapper *w)
 
 /* State of a phase, in allocas. */
 struct phase {
-    LLVMValueRef at, upto; /* i32: the next warp to run; the end of those that run the same region now */
-    LLVMValueRef together; /* i1: all warps are at the same region */
-    LLVMValueRef agreed;   /* i32: what warp 0 returned */
-    LLVMValueRef waiting;  /* i1: some warp has a region to run in the next phase */
+    LLVMValueRef at, upto;        /* i32: the next warp to run; the end of those that run the same region now */
+    LLVMValueRef together;        /* i1: all warps are at the same region */
+    LLVMValueRef agreed;          /* i32: what warp 0 returned */
+    LLVMValueRef waiting;         /* i1: some warp has a region to run in the next phase */
+    LLVMBasicBlockRef group, end; /* the next warps' turn; all are done */
+    LLVMBasicBlockRef *begin;     /* by region: its loop, for the warps [at, upto) */
 };
 
-/* Warps [at, upto) run region `r`, in a loop of their own: what is the same for all of them is computed once. */
-static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const struct phase *p, uint32_t r,
-                             LLVMBasicBlockRef next)
+/* What the region's function returns if it does not fault: the same each time. */
+static bool has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result)
 {
-    LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp");
-    LLVMBuildBr(g->b, head);
-    jit_position(g, head);
-    LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
-    LLVMValueRef upto = LLVMBuildLoad2(g->b, g->i32, p->upto, "");
-    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, upto, ""), body, next);
-    jit_position(g, body);
-    LLVMValueRef first = LLVMBuildMul(g->b, at, LLVMConstInt(g->i32, g->lanes, 0), "first");
-    LLVMValueRef save = save_of_warp(g, w, at);
-    LLVMValueRef alive = jit_all_lanes(g);
-    if (!g->full_warps)
-        alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
-    LLVMValueRef args[] = { w->block, first, save, alive };
-    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
-    LLVMBuildStore(g->b, result, w->result);
-    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
-                        w->fault);
+    const struct ir_list *blocks = &g->a->regions[r].blocks;
+    bool any = false;
+    for (uint32_t k = 0; k < blocks->count; k++) {
+        uint32_t b = g->a->pool[blocks->first + k];
+        const struct ir_block *block = &g->fn->blocks[b];
+        const struct ir_instr *last = &g->fn->instrs[block->first + block->count - 1];
+        bool barrier = g->a->blocks[b].barrier, ends = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
+        if (!barrier && !ends && !g->a->blocks[b].early_exit)
+            continue;
+        int64_t here = barrier ? (int64_t)g->a->resume[b] : JIT_DONE;
+        if (any && here != *result)
+            return false;
+        any = true;
+        *result = here;
+    }
+    return any;
+}
+
+/* A warp of several that may go different ways has run: what it returned is noted. */
+static void note_result(struct jit_gen *g, const struct phase *p, LLVMValueRef at, LLVMValueRef save,
+                        LLVMValueRef result)
+{
     LLVMBuildStore(g->b, result, jit_at_offset(g, g->b, save, SAVE_NEXT));
     LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), is_first = LLVMBuildICmp(g->b, LLVMIntEQ, at, zero, "");
     LLVMValueRef agreed = LLVMBuildLoad2(g->b, g->i32, p->agreed, "");
@@ -122,12 +140,61 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
     LLVMValueRef waiting = LLVMBuildLoad2(g->b, g->i1, p->waiting, "");
     waiting = LLVMBuildOr(g->b, waiting, LLVMBuildICmp(g->b, LLVMIntSGE, result, zero, ""), "");
     LLVMBuildStore(g->b, waiting, p->waiting);
-    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), ""), p->at);
-    LLVMBuildBr(g->b, head);
 }
 
-/* The region of warp `at` is run by it, and by all behind it while all are together; then comes `group` again. */
-static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct phase *p, LLVMBasicBlockRef group)
+/* A loop of one result is at its end. All warps ran in it: they all go on together. Else the one that ran is noted. */
+static void note_one_result(struct jit_gen *g, const struct wrapper *w, const struct phase *p, int64_t result)
+{
+    LLVMBasicBlockRef all = jit_new_block(g, "all"), one = jit_new_block(g, "one");
+    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, p->together, ""), all, one);
+    jit_position(g, all);
+    LLVMBuildStore(g->b, LLVMConstInt(g->i32, 0, 0), p->at);
+    LLVMBuildBr(g->b, result < 0 ? p->end : p->begin[result]);
+    jit_position(g, one);
+    LLVMValueRef next = LLVMConstInt(g->i32, (uint64_t)result, 1), at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
+    LLVMValueRef save = save_of_warp(g, w, LLVMBuildSub(g->b, at, LLVMConstInt(g->i32, 1, 0), ""));
+    LLVMBuildStore(g->b, next, jit_at_offset(g, g->b, save, SAVE_NEXT));
+    if (result >= 0)
+        LLVMBuildStore(g->b, LLVMConstInt(g->i1, 1, 0), p->waiting);
+    LLVMBuildBr(g->b, p->group);
+}
+
+/* Warps [at, upto) run region `r`, in a loop of their own: what is the same for all of them is computed once. */
+static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const struct phase *p, uint32_t r)
+{
+    LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp"), after = p->group;
+    int64_t only = JIT_DONE;
+    bool one_result = has_one_result(g, r, &only);
+    if (one_result)
+        after = jit_new_block(g, "ran");
+    LLVMBuildBr(g->b, head);
+    jit_position(g, head);
+    LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
+    LLVMValueRef upto = LLVMBuildLoad2(g->b, g->i32, p->upto, "");
+    LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, upto, ""), body, after);
+    jit_position(g, body);
+    LLVMValueRef first = LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
+    LLVMValueRef save = save_of_warp(g, w, at);
+    LLVMValueRef alive = jit_all_lanes(g);
+    if (!g->full[r].begins)
+        alive = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, save, SAVE_ALIVE), "");
+    LLVMValueRef args[] = { w->block, first, save, alive };
+    LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
+    LLVMBuildStore(g->b, result, w->result);
+    jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1), ""),
+                        w->fault);
+    if (!one_result)
+        note_result(g, p, at, save, result);
+    LLVMBuildStore(g->b, LLVMBuildAdd(g->b, at, LLVMConstInt(g->i32, 1, 0), ""), p->at);
+    LLVMBuildBr(g->b, head);
+    if (one_result) {
+        jit_position(g, after);
+        note_one_result(g, w, p, only);
+    }
+}
+
+/* The region of warp `at` is run by it, and by all behind it while all are together; then comes the group's turn again. */
+static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct phase *p)
 {
     LLVMBasicBlockRef none = jit_new_block(g, "none");
     LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p->at, "");
@@ -138,12 +205,11 @@ static void emit_group(struct jit_gen *g, const struct wrapper *w, const struct 
     LLVMValueRef choice = LLVMBuildSwitch(g->b, next, none, g->a->region_count);
     jit_position(g, none); /* it is done */
     LLVMBuildStore(g->b, after, p->at);
-    LLVMBuildBr(g->b, group);
+    LLVMBuildBr(g->b, p->group);
     for (uint32_t r = 0; r < g->a->region_count; r++) {
-        LLVMBasicBlockRef begin = jit_new_block(g, "region");
-        LLVMAddCase(choice, LLVMConstInt(g->i32, r, 0), begin);
-        jit_position(g, begin);
-        emit_region_loop(g, w, p, r, group);
+        LLVMAddCase(choice, LLVMConstInt(g->i32, r, 0), p->begin[r]);
+        jit_position(g, p->begin[r]);
+        emit_region_loop(g, w, p, r);
     }
 }
 
@@ -157,29 +223,38 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
     LLVMBuildStore(g->b, lanes_of_warp(g, w, l.first), jit_at_offset(g, g->b, save, SAVE_ALIVE));
     warp_loop_end(g, &l);
 
-    const struct phase p = { .at = jit_alloca(g, g->i32, "at"),
-                             .upto = jit_alloca(g, g->i32, "upto"),
-                             .together = jit_alloca(g, g->i1, "together"),
-                             .agreed = jit_alloca(g, g->i32, "agreed"),
-                             .waiting = jit_alloca(g, g->i1, "waiting") };
-    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), group = jit_new_block(g, "group");
-    LLVMBasicBlockRef run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran"), end = jit_new_block(g, "end");
+    struct phase p = { .at = jit_alloca(g, g->i32, "at"),
+                       .upto = jit_alloca(g, g->i32, "upto"),
+                       .together = jit_alloca(g, g->i1, "together"),
+                       .agreed = jit_alloca(g, g->i32, "agreed"),
+                       .waiting = jit_alloca(g, g->i1, "waiting") };
+    LLVMBasicBlockRef phase = jit_new_block(g, "phase"), run = jit_new_block(g, "run"), ran = jit_new_block(g, "ran");
+    p.group = jit_new_block(g, "group");
+    p.end = jit_new_block(g, "end");
+    p.begin = calloc(g->a->region_count, sizeof(*p.begin));
+    if (!p.begin) {
+        jit_unsupported(g, "out of memory");
+        return;
+    }
+    for (uint32_t r = 0; r < g->a->region_count; r++)
+        p.begin[r] = jit_new_block(g, "region");
     LLVMBuildStore(g->b, yes, p.together);
     LLVMBuildStore(g->b, zero, p.agreed);
     LLVMBuildBr(g->b, phase);
     jit_position(g, phase);
     LLVMBuildStore(g->b, zero, p.at);
     LLVMBuildStore(g->b, no, p.waiting);
-    LLVMBuildBr(g->b, group);
-    jit_position(g, group);
+    LLVMBuildBr(g->b, p.group);
+    jit_position(g, p.group);
     LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, p.at, "");
     LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, w->warps, ""), run, ran);
     jit_position(g, run);
-    emit_group(g, w, &p, group);
+    emit_group(g, w, &p);
     jit_position(g, ran);
-    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, p.waiting, ""), phase, end);
-    jit_position(g, end);
+    LLVMBuildCondBr(g->b, LLVMBuildLoad2(g->b, g->i1, p.waiting, ""), phase, p.end);
+    jit_position(g, p.end);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
+    free(p.begin);
 }
 
 /* i32 in an alloca, += the number of lanes in the set that is at `offset` of a save area. */
@@ -280,6 +355,8 @@ static void mark_readable(struct jit_gen *g, LLVMValueRef f, unsigned param, uin
 {
     unsigned kind = LLVMGetEnumAttributeKindForName("dereferenceable", 15);
     LLVMAddAttributeAtIndex(f, param + 1, LLVMCreateEnumAttribute(g->context, kind, bytes));
+    kind = LLVMGetEnumAttributeKindForName("align", 5);
+    LLVMAddAttributeAtIndex(f, param + 1, LLVMCreateEnumAttribute(g->context, kind, 8));
 }
 
 static LLVMValueRef warps_of_block(struct jit_gen *g, LLVMValueRef threads)

@@ -76,20 +76,20 @@ static void add_candidate(const struct jit_gen *g, uint32_t *list, uint32_t *cou
     ++*count;
 }
 
-/* Goes to one of the block's versions: the one for all lanes, if all of them are in the set. */
-static void choose_version(struct jit_gen *g, uint32_t block, LLVMValueRef set)
+/* All living lanes go to one of the block's versions: the one for all lanes, if all live. `full`: which is known. */
+static void choose_version(struct jit_gen *g, uint32_t block, bool full)
 {
-    if (!g->has_whole || g->full_warps) {
+    if (!g->has_whole || full) {
         LLVMBuildBr(g->b, g->has_whole ? g->whole_entry[block] : g->entry[block]);
         return;
     }
-    LLVMValueRef lanes = LLVMBuildLoad2(g->b, g->i32, set, "");
+    LLVMValueRef lanes = load_alive(g);
     LLVMBuildCondBr(g->b, jit_is_full(g, lanes), g->whole_entry[block], g->entry[block]);
 }
 
 void jit_enter(struct jit_gen *g, uint32_t block)
 {
-    choose_version(g, block, g->alive);
+    choose_version(g, block, g->full[g->region].begins);
 }
 
 /* Where the lanes that wait at the block go on. Blocks with a mask stay with it until their loop is left: two ways into a
@@ -103,7 +103,7 @@ static LLVMBasicBlockRef waiting_entry(struct jit_gen *g, uint32_t block)
         g->join[block] = jit_new_block(g, "join");
         jit_position(g, g->join[block]);
         LLVMBuildStore(g->b, zero32(g), g->waiting[block]);
-        choose_version(g, block, g->alive);
+        choose_version(g, block, g->full[g->region].stays);
         jit_position(g, kept);
     }
     return g->join[block];

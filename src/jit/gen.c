@@ -106,7 +106,8 @@ static void lay_out_save_area(struct jit_gen *g)
             for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
                 uint32_t reg = a->pool[a->regions[r].live_in.first + k];
                 bool vec = jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg);
-                if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const)
+                if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const ||
+                    jit_is_again(g, reg))
                     continue;
                 uint32_t size = (uint32_t)ir_types[g->fn->regs[reg].type].size;
                 g->save_offset[reg] = at;
@@ -171,6 +172,10 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
     g->b = g->prelude;
     for (uint32_t k = 0; k < region->live_in.count; k++) {
         uint32_t reg = g->a->pool[region->live_in.first + k];
+        if (!g->a->regs[reg].is_const && g->save_offset[reg] == IR_NONE) {
+            jit_emit_again(g, reg);
+            continue;
+        }
         enum ir_type type = (enum ir_type)g->fn->regs[reg].type;
         LLVMTypeRef t = type == IR_F16 ? g->i16 : jit_type(g, type);
         bool vec = jit_shape(g, reg) == IR_VARYING;
@@ -243,6 +248,7 @@ static void emit_thread_indices(struct jit_gen *g)
 static void reset_function_state(struct jit_gen *g)
 {
     memset(g->slot, 0, g->fn->reg_count * sizeof(*g->slot));
+    memset(g->again, 0, g->fn->reg_count * sizeof(*g->again));
     memset(g->wrapped, 0, g->fn->reg_count * sizeof(*g->wrapped));
     memset(g->checked, 0, g->fn->reg_count * sizeof(*g->checked));
     memset(g->waiting, 0, g->fn->block_count * sizeof(*g->waiting));
@@ -280,7 +286,7 @@ static void emit_region(struct jit_gen *g, uint32_t r)
     LLVMValueRef jump = LLVMBuildBr(g->prelude, begin);
     LLVMPositionBuilderBefore(g->prelude, jump);
     g->alive = jit_alloca(g, g->i32, "alive");
-    LLVMBuildStore(g->prelude, g->full_warps ? jit_all_lanes(g) : LLVMGetParam(g->function, 3), g->alive);
+    LLVMBuildStore(g->prelude, g->full[r].begins ? jit_all_lanes(g) : LLVMGetParam(g->function, 3), g->alive);
     for (uint32_t k = 0; k < region->blocks.count; k++) {
         uint32_t block = g->a->pool[region->blocks.first + k];
         g->waiting[block] = jit_alloca(g, g->i32, "");
@@ -315,11 +321,11 @@ static void emit_info(struct jit_gen *g)
     LLVMSetAlignment(v, 8);
 }
 
-/* Some lanes of a warp may return, and others go on. */
-static bool lanes_leave(const struct jit_gen *g)
+/* Some lanes of a warp may return in the region, and others go on. */
+static bool lanes_leave(const struct jit_gen *g, const struct ir_region *r)
 {
-    for (uint32_t n = 0; n < g->a->order_count; n++) {
-        uint32_t b = g->a->order[n];
+    for (uint32_t k = 0; k < r->blocks.count; k++) {
+        uint32_t b = g->a->pool[r->blocks.first + k];
         const struct ir_block *block = &g->fn->blocks[b];
         const struct ir_instr *last = &g->fn->instrs[block->first + block->count - 1];
         bool returns = last->op == IR_OP_RET || last->op == IR_OP_EXIT;
@@ -329,12 +335,38 @@ static bool lanes_leave(const struct jit_gen *g)
     return false;
 }
 
+/* What comes behind the region's barriers begins without the lanes that have left before. */
+static bool pass_on(struct jit_gen *g, uint32_t r)
+{
+    const struct ir_list *blocks = &g->a->regions[r].blocks;
+    bool changed = false;
+    for (uint32_t k = 0; k < blocks->count && !g->full[r].stays; k++) {
+        uint32_t next = g->a->resume[g->a->pool[blocks->first + k]];
+        if (next == IR_NONE || !g->full[next].begins)
+            continue;
+        g->full[next].begins = g->full[next].stays = false;
+        changed = true;
+    }
+    return changed;
+}
+
+/* Which regions run with all lanes of each warp. */
 static void look_at_warps(struct jit_gen *g)
 {
     uint64_t threads = (uint64_t)g->ntid[0] * g->ntid[1] * g->ntid[2];
+    bool changed = true;
     g->threads = threads <= UINT16_MAX ? (uint32_t)threads : 0;
-    g->full_warps = g->threads && g->threads % g->lanes == 0 && !g->a->parking && !lanes_leave(g);
+    g->full_warps = g->threads && g->threads % g->lanes == 0;
     g->has_whole = !g->a->parking && g->fn->instr_count <= WHOLE_MAX;
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        g->full[r].begins = g->full_warps && !g->a->parking;
+        g->full[r].stays = g->full[r].begins && !lanes_leave(g, &g->a->regions[r]);
+    }
+    while (changed) {
+        changed = false;
+        for (uint32_t r = 0; r < g->a->region_count; r++)
+            changed |= pass_on(g, r);
+    }
 }
 
 static void generate(struct jit_gen *g)
@@ -375,6 +407,7 @@ int jit_generate(struct jit_gen *g)
 {
     int r = 0;
     g->slot = array(g->fn->reg_count, sizeof(*g->slot));
+    g->again = array(g->fn->reg_count, sizeof(*g->again));
     g->wrapped = array(g->fn->reg_count, sizeof(*g->wrapped));
     g->hull = array(g->fn->reg_count, sizeof(*g->hull));
     g->other = array(g->fn->instr_count, sizeof(*g->other));
@@ -388,8 +421,10 @@ int jit_generate(struct jit_gen *g)
     g->agree = array(g->fn->reg_count, sizeof(*g->agree));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
-    if (!g->hull || !g->other || !g->slot || !g->wrapped || !g->checked || !g->save_offset || !g->waiting ||
-        !g->parking || !g->entry || !g->whole_entry || !g->join || !g->agree || !g->symbol || !g->regions) {
+    g->full = array(g->a->region_count, sizeof(*g->full));
+    if (!g->hull || !g->other || !g->slot || !g->again || !g->wrapped || !g->checked || !g->save_offset ||
+        !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join || !g->agree || !g->symbol ||
+        !g->regions) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -404,6 +439,7 @@ int jit_generate(struct jit_gen *g)
         r = g->failed ? -ENOTSUP : 0;
     }
     free(g->slot);
+    free(g->again);
     free(g->wrapped);
     free(g->hull);
     free(g->other);
@@ -417,5 +453,6 @@ int jit_generate(struct jit_gen *g)
     free(g->agree);
     free(g->symbol);
     free(g->regions);
+    free(g->full);
     return r;
 }

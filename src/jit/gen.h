@@ -9,7 +9,7 @@
  *   warp once all warps came that far.
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), barrier.c, agree.c (branches on which lanes agree), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
+ * branches), barrier.c, agree.c (branches on which lanes agree), again.c, value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
  * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
@@ -38,7 +38,7 @@ struct jit_gen {
     const struct jit_target *target;
     uint32_t ntid[3];   /* block size the code is for; 0: any */
     uint32_t threads;   /* of such a block; 0: not known */
-    bool full_warps;    /* all lanes of each warp have a thread, and none returns while others go on */
+    bool full_warps;    /* all lanes of each warp have a thread */
     unsigned lanes;     /* of a warp as the code has it: 32, or 16 where no instruction can tell (jit_choose_lanes) */
     bool flushes;       /* the processor flushes subnormal numbers while the kernel runs: subnormal.c */
     uint32_t frame_max; /* bytes of stack that a function may need; a frame that is larger sets `frame_over` */
@@ -58,6 +58,9 @@ struct jit_gen {
     uint32_t *save_offset; /* in the warp's save area, IR_NONE: never live over a barrier */
     uint32_t save_bytes;
     LLVMValueRef *regions; /* functions, by region */
+    struct jit_full {
+        bool begins, stays; /* no lane has left before the region, nor in it */
+    } * full;               /* by region */
     LLVMTypeRef region_type;
     LLVMValueRef fault_scalar, fault_vector;
     LLVMTypeRef fault_scalar_type, fault_vector_type;
@@ -67,6 +70,7 @@ struct jit_gen {
     LLVMValueRef function, block /* struct soft_block */, first /* thread of lane 0 */, save;
     LLVMValueRef alive; /* alloca i32 */
     LLVMValueRef *slot; /* alloca by register, NULL: not used yet */
+    bool *again;        /* by register: was computed again at the beginning of this region */
     struct jit_wrapped {
         LLVMValueRef is, lanes; /* allocas: i1, vector */
     } * wrapped;                /* by register that is affine on condition: affine.c */
@@ -275,6 +279,12 @@ void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 /* A function of struct soft_helpers. */
 LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 
+/* --- again.c --- */
+/* The register is computed again in each region that needs it. */
+bool jit_is_again(const struct jit_gen *g, uint32_t reg);
+/* Does that, once in a region. */
+void jit_emit_again(struct jit_gen *g, uint32_t reg);
+
 /* --- agree.c --- */
 /* Notes what scalars tell of the predicate that the current instruction has computed. */
 void jit_note_agreement(struct jit_gen *g);
@@ -309,6 +319,8 @@ void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
 /* --- space.c --- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */
 LLVMValueRef jit_address(struct jit_gen *g, bool vec);
+/* The current instruction's place in shared memory: i32, a vector unless all lanes share it; checked and masked. */
+LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size);
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
 /* The same for one address that all active lanes share. */

@@ -209,10 +209,11 @@ struct atomic {
     bool result;
 };
 
-static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane)
+static void operate_lane(struct jit_gen *g, const struct atomic *x, LLVMValueRef lane, LLVMValueRef place)
 {
-    LLVMValueRef r =
-        operate(g, x->type, lane_value(g, &x->place, lane), lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
+    if (g->i->space == IR_SPACE_SHARED)
+        place = LLVMBuildGEP2(g->b, g->i8, jit_cached(g, JIT_SHARED), &place, 1, "");
+    LLVMValueRef r = operate(g, x->type, place, lane_value(g, &x->a, lane), lane_value(g, &x->b, lane));
     if (x->result)
         LLVMBuildStore(g->b, r, lane_pointer(g, &x->old, lane));
 }
@@ -221,9 +222,11 @@ static void operate_lanes(struct jit_gen *g, const struct atomic *x, LLVMValueRe
 {
     struct jit_lane_loop l;
     jit_lanes_begin(g, &l, active);
-    operate_lane(g, x, l.lane);
+    operate_lane(g, x, l.lane, lane_value(g, &x->place, l.lane));
     jit_lanes_end(g, &l);
 }
+
+#define AT_ONCE 8 /* places that are read before they are used: a load waits for stores whose place is not known */
 
 /* Where all lanes are active it does not ask which: most of the time of an atomic in shared memory goes into that. */
 static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueRef active)
@@ -231,8 +234,13 @@ static void operate_shared(struct jit_gen *g, const struct atomic *x, LLVMValueR
     LLVMBasicBlockRef all = jit_new_block(g, "all"), some = jit_new_block(g, "some"), join = jit_new_block(g, "");
     LLVMBuildCondBr(g->b, jit_is_full(g, active), all, some);
     jit_position(g, all);
-    for (unsigned k = 0; k < g->lanes; k++)
-        operate_lane(g, x, c32(g, k));
+    for (unsigned k = 0; k < g->lanes; k += AT_ONCE) {
+        LLVMValueRef place[AT_ONCE];
+        for (unsigned n = 0; n < AT_ONCE; n++)
+            place[n] = lane_value(g, &x->place, c32(g, k + n));
+        for (unsigned n = 0; n < AT_ONCE; n++)
+            operate_lane(g, x, c32(g, k + n), place[n]);
+    }
     LLVMBuildBr(g->b, join);
     jit_position(g, some);
     operate_lanes(g, x, active);
@@ -283,7 +291,9 @@ void jit_emit_atomic(struct jit_gen *g)
     x.b = cas ? lay_out(g, jit_src(g, &g->i->src[1], type, true)) : x.a;
     if (result)
         x.old = lay_out(g, jit_splat(g, LLVMBuildFreeze(g->b, LLVMGetPoison(x.type), "")));
-    if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
+    if (g->i->space == IR_SPACE_SHARED)
+        x.place = lay_out(g, jit_shared_offset(g, active, size));
+    else if (g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_GENERIC)
         x.place = lay_out(g, jit_host_scalar(g, jit_address(g, false), active, size));
     else
         x.place = lay_out(g, jit_host_vector(g, jit_address(g, true), active, size));

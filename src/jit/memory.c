@@ -160,6 +160,10 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
         if (x->size > 1)
             jit_check_shared_alignment(g, address, x->active, x->size);
         p = jit_shared_span(g, jit_low32(g, address), x->size);
+        if (g->i->address.base == IR_NONE || jit_is_again(g, g->i->address.base)) {
+            LLVMValueRef good = contiguous_is_good(g, x, address, x->size); /* which is known when compiled, often */
+            p = LLVMBuildSelect(g->b, good, jit_placed_pointer(g, address), p, "");
+        }
     }
     if (!x->store || (x->count == 1 && g->target->avx512)) {
         emit_contiguous_form(g, x, p, !x->store);

@@ -87,15 +87,20 @@ LLVMValueRef jit_byte_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef
     return LLVMBuildGEP2(g->b, g->i8, base, &offset, 1, "");
 }
 
-/* `base` + (offset & mask). Masks fit in 31 bits: sign extension lets x86 use 32-bit indices. */
-static LLVMValueRef masked_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset, unsigned size)
+static LLVMValueRef masked(struct jit_gen *g, LLVMValueRef offset, unsigned size)
 {
     LLVMValueRef mask = jit_cached(g, JIT_SHARED_MASK);
     if (size > 1)
         mask = LLVMBuildAnd(g->b, mask, c32(g, ~(uint64_t)(size - 1)), "");
     if (jit_is_vec(offset))
         mask = jit_splat(g, mask);
-    offset = LLVMBuildAnd(g->b, offset, mask, "");
+    return LLVMBuildAnd(g->b, offset, mask, "");
+}
+
+/* `base` + (offset & mask). Masks fit in 31 bits: sign extension lets x86 use 32-bit indices. */
+static LLVMValueRef masked_pointer(struct jit_gen *g, LLVMValueRef base, LLVMValueRef offset, unsigned size)
+{
+    offset = masked(g, offset, size);
     return jit_byte_pointer(g, base, LLVMBuildSExt(g->b, offset, jit_like(offset, g->i64), ""));
 }
 
@@ -173,6 +178,16 @@ static LLVMValueRef generic_vector(struct jit_gen *g, LLVMValueRef address, LLVM
     return jit_select(g, is[SOFT_SPACE_PARAM], jit_byte_pointer(g, jit_cached(g, JIT_PARAMS), low), p);
 }
 
+LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size)
+{
+    LLVMValueRef address = jit_address(g, g->a->instrs[g->at_instr].address != IR_UNIFORM);
+    if (size > 1 && jit_is_vec(address))
+        check_lanes(g, misaligned(g, address, size), active, address, size);
+    else if (size > 1)
+        jit_check_shared_alignment(g, address, active, size);
+    return masked(g, jit_low32(g, address), size);
+}
+
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)
 {
     LLVMValueRef low;
@@ -204,7 +219,10 @@ LLVMValueRef jit_span_is_good(struct jit_gen *g, LLVMValueRef address, uint64_t 
 {
     LLVMValueRef span = c64(g, width), from = address, bad;
     if (g->i->space == IR_SPACE_SHARED) {
-        LLVMValueRef mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
+        /* What is surely there is a constant: the check of a thread's own element then holds at compile time. */
+        LLVMValueRef mask = c32(g, ~(soft_shared_reserve(g->fn->shared_static) - 1));
+        if (g->fn->uses_dynamic_shared)
+            mask = LLVMBuildNot(g->b, jit_cached(g, JIT_SHARED_MASK), "");
         from = jit_low32(g, address);
         span = LLVMBuildTrunc(g->b, span, g->i32, "");
         bad = LLVMBuildOr(g->b, mask, LLVMConstInt(g->i32, size - 1, 0), "");

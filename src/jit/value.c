@@ -124,9 +124,15 @@ static void mark_readable(struct jit_gen *g, LLVMValueRef pointer, uint64_t byte
 {
     if (!bytes)
         return;
-    LLVMMetadataRef count = LLVMValueAsMetadata(LLVMConstInt(g->i64, bytes, 0));
-    LLVMValueRef node = LLVMMetadataAsValue(g->context, LLVMMDNodeInContext2(g->context, &count, 1));
-    LLVMSetMetadata(pointer, LLVMGetMDKindIDInContext(g->context, "dereferenceable", 15), node);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } facts[] = { { "dereferenceable", bytes }, { "align", 8 } };
+    for (size_t k = 0; k < GM_ARRAY_LEN(facts); k++) {
+        LLVMMetadataRef value = LLVMValueAsMetadata(LLVMConstInt(g->i64, facts[k].value, 0));
+        LLVMValueRef node = LLVMMetadataAsValue(g->context, LLVMMDNodeInContext2(g->context, &value, 1));
+        LLVMSetMetadata(pointer, LLVMGetMDKindIDInContext(g->context, facts[k].name, strlen(facts[k].name)), node);
+    }
 }
 
 LLVMValueRef jit_cached(struct jit_gen *g, enum jit_cached what)

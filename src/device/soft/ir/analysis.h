@@ -60,6 +60,7 @@ struct ir_reg_info {
     uint8_t is_const;    /* UNIFORM with the value `value`, known now: bits as in ir_src.bits */
     uint32_t defs;       /* number of instructions that write it */
     uint32_t single_def; /* that instruction if defs == 1, else IR_NONE */
+    uint32_t any_def;    /* the same, or one of several that all compute one value (same.c), or IR_NONE */
     int64_t stride;      /* AFFINE */
     uint64_t value;
 };

@@ -97,6 +97,8 @@ int ir_find_same(struct ir_analyser *an)
             look(an, fn->instrs[at].dst_pred, at, first, block_of);
         }
     }
+    for (uint32_t r = 0; memory && r < fn->reg_count; r++)
+        an->a->regs[r].any_def = ir_is_same(an, r) ? first[r] : an->a->regs[r].single_def;
     free(first);
     free(block_of);
     return memory ? 0 : -ENOMEM;
