@@ -278,9 +278,23 @@ static void print_targets(const struct ir_printer *p, const struct ir_instr *i, 
     }
 }
 
+/* The hidden parameter has no name in PTX, its halves have. */
+static bool print_workspace(const struct ir_printer *p, const struct ir_instr *i)
+{
+    const uint32_t symbol = i->address.symbol;
+    if (i->op != IR_OP_LD || symbol == IR_NONE || !(p->m->symbols[symbol].flags & IR_SYM_WORKSPACE))
+        return false;
+    fputs("mov.b32 ", p->out);
+    print_destinations(p, i);
+    fprintf(p->out, ", %%envreg%u;\n", i->address.displacement ? 1 : 2);
+    return true;
+}
+
 static void print_instr(const struct ir_printer *p, const struct ir_instr *i, uint32_t block)
 {
     fputs("\t", p->out);
+    if (print_workspace(p, i))
+        return;
     if (i->guard != IR_NONE) {
         fprintf(p->out, "@%s", i->flags & IR_F_GUARD_NOT ? "!" : "");
         print_reg(p, i->guard);
