@@ -233,7 +233,8 @@ static void add_waiting(struct warp *w, uint32_t from, uint32_t to, uint32_t lan
         return;
     }
     cr_assert(a->blocks[to].parks);
-    *(a->blocks[from].barrier ? &w->at_barrier[to] : &w->parked[to]) |= lanes;
+    uint32_t *places = a->blocks[from].barrier ? w->at_barrier : w->parked;
+    places[to] |= lanes;
 }
 
 /* Where the lanes of `mask` go after block b. */
