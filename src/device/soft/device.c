@@ -18,6 +18,8 @@
 /* What all clients' modules may take: a part of what the devices have, so that it follows the machine's memory. */
 #define CODE_PART 4u
 #define CODE_MOST (2ull << 30)
+/* What blocks of kernels may have of shared and local memory and registers. */
+#define SCRATCH_PART 8u
 
 #define PRINT_BYTES (1u << 20) /* texts of one client's kernels that nobody has taken yet */
 
@@ -73,6 +75,7 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         soft_close(d);
         return GM_CUDA_OPERATING_SYSTEM;
     }
+    soft_sched_bound_scratch(d->sched, d->info[0].memory_total * d->count / SCRATCH_PART);
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
     const struct soft_compiler_config compiler = { .owner = events->user };
     if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, &compiler) < 0)

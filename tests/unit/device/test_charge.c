@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/result.h"
 #include "device/cgroup.h"
 #include "device/soft/soft.h"
 #include "rig.h"
@@ -166,6 +167,63 @@ Test(charge, much_text_at_once_does_not_become_a_lot)
 #endif
     for (unsigned i = 0; i < GM_ARRAY_LEN(rig.dev->parses); i++)
         cr_assert_eq(rig.dev->parses[i].used, 0);
+}
+
+/* --- memory of blocks --------------------------------------------------------------------------------------------------- */
+
+#define GREEDY      12u
+#define BLOCKS_MOST (128 * MIB)
+/* Threads that touch all of that much local memory and say so. */
+#define TEXT_OF(bytes, end)                                                                                          \
+    ".version 7.0\n.target sm_75\n.address_size 64\n"                                                                \
+    ".visible .entry k(.param .u64 q)\n{\n.reg .u64 p, a;\n.reg .u32 i;\n.reg .pred more;\n.local .b8 own[" bytes    \
+    "];\n"                                                                                                           \
+    "mov.u64 a, own;\nmov.u32 i, 0;\nnext:\nst.local.u32 [a], i;\nadd.u64 a, a, 4096;\nadd.u32 i, i, 4096;\n"        \
+    "setp.lt.u32 more, i, " bytes ";\n@more bra next;\nld.param.u64 p, [q];\nst.global.u32 [p], 1;\n" end            \
+    "ret;\n}\n"
+
+static void run(struct rig_client *c, const char *ptx)
+{
+    struct dev_module *m;
+    strcpy(text, ptx);
+    cr_assert_eq(load(c, &m), 0);
+    cr_assert_eq(rig.ops->module_place(m, c->base + MIB / 2, true), 0);
+    (void)rig_launch(&rig, c, 0,
+                     &(struct dev_launch) { .module = m,
+                                            .grid = { 1, 1, 1 },
+                                            .block = { 256, 1, 1 },
+                                            .params = &c->base,
+                                            .params_size = sizeof(c->base) });
+}
+
+/* Endless kernels keep what they have begun with. */
+Test(charge, blocks_of_many_clients_have_a_bound)
+{
+    soft_sched_bound_scratch(rig.dev->sched, BLOCKS_MOST);
+    uint64_t before = resident();
+    unsigned refused = 0;
+    for (unsigned i = 1; i <= GREEDY; i++) {
+        struct rig_client *c = rig_client_add(&rig, (int)i, 100, 0, 1, MIB);
+        run(c, TEXT_OF("131072", "forever:\nbra forever;\n"));
+        while (!atomic_load(&c->fault) && *(volatile uint32_t *)rig_at(c, 0) == 0)
+            ;
+        refused += atomic_load(&c->fault) == GM_CUDA_LAUNCH_OUT_OF_RESOURCES;
+    }
+    cr_log_info("%u of %u refused, %.1f MiB resident", refused, GREEDY, (double)(resident() - before) / MIB);
+    cr_assert(refused > 0 && refused < GREEDY, "%u", refused);
+    cr_assert_lt(resident() - before, BLOCKS_MOST + GREEDY * MIB);
+    /* Who comes then and needs what most do gets it. */
+    struct rig_client *other = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    run(other, TEXT_OF("4096", ""));
+    rig_wait(other, 0, 0);
+    cr_assert_eq(atomic_load(&other->fault), 0, "%s", other->fault_text);
+    /* When the greedy are gone a large one has room again. */
+    for (unsigned i = 1; i <= GREEDY; i++)
+        rig_client_remove(&rig, (int)i);
+    run(other, TEXT_OF("131072", ""));
+    rig_wait(other, 0, 0);
+    cr_assert_eq(atomic_load(&other->fault), 0, "%s", other->fault_text);
+    rig_client_remove(&rig, 0);
 }
 
 /* --- control groups ---------------------------------------------------------------------------------------------------- */

@@ -78,8 +78,8 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
     /* Warps work on whole vectors: lanes that do not exist have room as well. */
     uint64_t local = local_stride * warps * SOFT_WARP;
 
-    if (!soft_scratch_reserve(&w->shared, shared + SOFT_SHARED_GUARD) || !soft_scratch_reserve(&w->local, local) ||
-        !soft_scratch_reserve(&w->save, save_stride * warps))
+    if (!soft_scratch_reserve(w, &w->shared, shared + SOFT_SHARED_GUARD) ||
+        !soft_scratch_reserve(w, &w->local, local) || !soft_scratch_reserve(w, &w->save, save_stride * warps))
         return false;
     w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared + SOFT_SHARED_GUARD);
     w->local.dirty = GM_MAX(w->local.dirty, (size_t)local);

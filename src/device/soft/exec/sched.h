@@ -92,8 +92,9 @@ struct soft_account {
     int64_t depth_ns;
     uint64_t refilled_ns;
     uint64_t virtual_ns;
-    uint64_t used_ns;   /* worker time in all */
-    _Atomic int urgent; /* most urgent task priority with unstarted blocks */
+    uint64_t used_ns;       /* worker time in all */
+    uint64_t scratch_bytes; /* of the workers in its blocks: shared and local memory, registers */
+    _Atomic int urgent;     /* most urgent task priority with unstarted blocks */
     /* Nothing more is to be run; also makes interrupts (guard.h) effective. */
     _Atomic bool stopping;
 };
@@ -107,6 +108,8 @@ GM_MUST_CHECK int soft_sched_create(struct soft_sched **out, const struct soft_s
 /* No account is left. NULL is fine. */
 void soft_sched_destroy(struct soft_sched *s);
 uint32_t soft_sched_workers(const struct soft_sched *s);
+/* What blocks that have begun may have of memory; before the first one begins. 0, as it is without: no bound. */
+void soft_sched_bound_scratch(struct soft_sched *s, uint64_t bytes);
 
 void soft_account_open(struct soft_sched *s, struct soft_account *a, double share_pct, int priority);
 /* Live: takes effect with the next grant. */

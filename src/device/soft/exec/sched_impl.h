@@ -30,7 +30,8 @@ struct soft_sched {
     bool supervisor_started;
     pthread_t supervisor;
     uint64_t block_timeout_ns;
-    uint64_t given_ns; /* worker time charged to all */
+    uint64_t given_ns;                   /* worker time charged to all */
+    uint64_t scratch_bytes, scratch_max; /* of all workers; 0: no bound */
     /* By client priority: the virtual time that clients with work have reached. */
     uint64_t virtual_ns[SOFT_PRIORITIES];
     _Atomic int urgent;    /* most urgent client priority that could use a worker now */
@@ -72,6 +73,11 @@ void soft_worker_go_on(struct soft_sched *s, struct soft_worker *w, uint64_t now
 void soft_worker_end_block(struct soft_worker *w);
 /* A worker for a free multiprocessor: a spare one or a new one. 0 or -errno. */
 GM_MUST_CHECK int soft_worker_call(struct soft_sched *s);
+
+/* The worker has much more scratch memory than most blocks need; gives that back; gives all back. */
+bool soft_scratch_is_large(const struct soft_worker *w);
+void soft_scratch_trim(struct soft_worker *w);
+void soft_scratch_free(struct soft_worker *w);
 
 /* The supervisor is needed: somebody waits for workers that are all taken, or a stopped account still runs. */
 void soft_supervisor_call(struct soft_sched *s);

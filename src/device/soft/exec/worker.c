@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "base/clock.h"
@@ -20,49 +18,13 @@
 #define SPIN_NS       20000u  /* looking for work before sleeping */
 #define CPU_CLOCK_NS  100000u /* grants expected to be shorter are charged in elapsed time */
 #define TIMERSLACK_NS 1000u
-#define SCRATCH_KEPT  (16u << 20) /* more than that goes back when another client comes */
-
-bool soft_scratch_reserve(struct soft_scratch *m, size_t size)
-{
-    if (GM_LIKELY(size <= m->size))
-        return true;
-    size_t bytes = (size + 0xffff) & ~(size_t)0xffff;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return false;
-    if (m->data)
-        munmap(m->data, m->size);
-    m->data = p;
-    m->size = bytes;
-    m->dirty = 0;
-    return true;
-}
-
-static void scratch_wipe(struct soft_scratch *m)
-{
-    if (m->size > SCRATCH_KEPT) {
-        munmap(m->data, m->size);
-        *m = (struct soft_scratch) { .data = NULL };
-        return;
-    }
-    if (m->dirty)
-        memset(m->data, 0, m->dirty);
-    m->dirty = 0;
-}
-
-static void scratch_free(struct soft_scratch *m)
-{
-    if (m->data)
-        munmap(m->data, m->size);
-}
+#define KEEP_NS       GM_NS_PER_S /* for which a worker that sleeps keeps large scratch memory */
 
 void soft_worker_serve(struct soft_worker *w, const struct soft_account *a)
 {
     if (w->last == a->number)
         return;
-    scratch_wipe(&w->shared);
-    scratch_wipe(&w->local);
-    scratch_wipe(&w->save);
+    soft_scratch_wipe(w);
     soft_registers_clear();
     w->last = a->number;
 }
@@ -214,6 +176,7 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     soft_sched_begin(s, t);
     int priority = a->priority;
     w->account = a;
+    a->scratch_bytes += w->scratch_bytes;
     w->task = t;
     w->cpu_began_ns = cpu_ns;
     w->began_ns = w->since_ns = now_ns;
@@ -233,6 +196,7 @@ static void serve_one(struct soft_worker *w, struct soft_task *t, uint64_t now_n
     if (w->aside)
         aside_leave(s, w, gm_now_ns());
     used_ns = by_clock ? w->cpu_ns - cpu_ns : used_ns - GM_MIN(used_ns, w->away_ns);
+    a->scratch_bytes -= w->scratch_bytes;
     w->account = NULL;
     w->task = NULL;
     atomic_store_explicit(&w->interrupt, false, memory_order_relaxed);
@@ -268,10 +232,14 @@ static void rest(struct soft_worker *w, uint64_t now_ns, uint64_t again_ns, bool
         return;
     }
     s->idle++;
+    bool large = soft_scratch_is_large(w);
+    if (large && (!again_ns || again_ns > now_ns + KEEP_NS))
+        again_ns = now_ns + KEEP_NS;
     if (again_ns) {
         const struct timespec until = { .tv_sec = (time_t)(again_ns / GM_NS_PER_S),
                                         .tv_nsec = (long)(again_ns % GM_NS_PER_S) };
-        pthread_cond_timedwait(&s->work, &s->lock, &until);
+        if (pthread_cond_timedwait(&s->work, &s->lock, &until) == ETIMEDOUT && large)
+            soft_scratch_trim(w);
     } else {
         pthread_cond_wait(&s->work, &s->lock);
     }
@@ -325,15 +293,13 @@ static void *worker_main(void *arg)
             fresh = fresh && !spun;
         }
     }
+    soft_scratch_free(w);
     gm_list_remove(&w->link);
     s->threads--;
     s->active -= w->active;
     pthread_cond_signal(&s->ended);
     pthread_mutex_unlock(&s->lock);
     dev_guard_thread_end();
-    scratch_free(&w->shared);
-    scratch_free(&w->local);
-    scratch_free(&w->save);
     free(w);
     return NULL;
 }

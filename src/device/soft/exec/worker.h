@@ -28,9 +28,10 @@ struct soft_worker {
     struct dev_guard guard;
     struct soft_block block;
     struct soft_scratch shared, local, save;
-    uintptr_t stack_low; /* below it are SOFT_STACK_GUARD bytes that nobody has */
-    uint64_t last;       /* number of the account whose data the scratch memory holds, 0: none */
-    uint64_t cpu_ns;     /* processor time at the end of the last grant, 0: not known */
+    uintptr_t stack_low;    /* below it are SOFT_STACK_GUARD bytes that nobody has */
+    uint64_t last;          /* number of the account whose data the scratch memory holds, 0: none */
+    uint64_t cpu_ns;        /* processor time at the end of the last grant, 0: not known */
+    uint64_t scratch_bytes; /* of its scratch memories; the scheduler's lock */
     /* under the scheduler's lock */
     struct soft_account *account; /* of the grant being run, or NULL */
     struct soft_task *task;
@@ -52,8 +53,10 @@ struct soft_worker {
 /* Starts the thread. 0 or -errno. With the scheduler's lock held. */
 GM_MUST_CHECK int soft_worker_start(struct soft_sched *s);
 
-/* Makes room in one of the scratch memories, zeroed when it grows. False: no memory. */
-GM_MUST_CHECK bool soft_scratch_reserve(struct soft_scratch *m, size_t size);
+/* scratch.c. Makes room in one of the worker's scratch memories, zeroed when it grows. False: no memory, or no more for its client. */
+GM_MUST_CHECK bool soft_scratch_reserve(struct soft_worker *w, struct soft_scratch *m, size_t size);
+/* Another client comes: what the last one left is cleared or given back. */
+void soft_scratch_wipe(struct soft_worker *w);
 /* The address lies behind the end of the worker's stack. */
 bool soft_worker_overran(const struct soft_worker *w, uint64_t address);
 /* No vector register of this thread holds what was in it. */
