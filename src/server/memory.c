@@ -128,6 +128,10 @@ void srv_heap_finish(struct srv_heap *h)
         return;
     struct srv_sweeper *sweeper = &h->session->server->sweeper;
     srv_sweep_cancel(sweeper, h);
+    gm_list_for_each_safe (op, &h->deferred, struct alloc_op, link)
+        free(op);
+    gm_list_for_each_safe (op, &h->questions, struct info_op, link)
+        free(op);
     gm_list_for_each_safe (a, &h->allocations, struct srv_allocation, link)
         allocation_destroy(a);
     gm_list_for_each_safe (m, &h->mappings, struct srv_mapping, link) {
