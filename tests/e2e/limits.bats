@@ -108,9 +108,10 @@ four_right() {
 @test "a cache whose files are damaged: compiled again, and right" {
     start_daemon
     cached() { [ -n "$(ls "$objects"/*.o 2>/dev/null)" ]; }
-    # Compiling goes on behind the programs.
-    run_and_look() { "$GMUX_BUILD/examples/nbody" -numbodies=256 -iterations=2 >/dev/null && cached; }
-    until_true 200 run_and_look
+    # Compiling goes on behind the program, and ends with it.
+    start_program nbody "$GMUX_BUILD/examples/nbody" -numbodies=256 -iterations=1000000000
+    until_true 600 cached
+    kill -9 "$nbody"
     "$control" quit
     for damage in empty cut flipped noise; do
         for f in "$objects"/*.o; do
