@@ -105,7 +105,8 @@ static void lay_out_save_area(struct jit_gen *g)
         for (uint32_t r = 0; r < a->region_count; r++) {
             for (uint32_t k = 0; k < a->regions[r].live_in.count; k++) {
                 uint32_t reg = a->pool[a->regions[r].live_in.first + k];
-                bool vec = jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg);
+                bool bits = g->fn->regs[reg].type == IR_PRED; /* saved as an integer */
+                bool vec = !bits && (jit_shape(g, reg) == IR_VARYING || jit_may_wrap(g, reg));
                 if (g->save_offset[reg] != IR_NONE || vec == (scalars == 1) || a->regs[reg].is_const ||
                     jit_is_again(g, reg))
                     continue;
@@ -116,7 +117,7 @@ static void lay_out_save_area(struct jit_gen *g)
                 else if (jit_may_wrap(g, reg))
                     at += jit_wrapped_bytes(g, reg);
                 else
-                    at += g->fn->regs[reg].type == IR_PRED ? 8 : size * g->lanes;
+                    at += size * g->lanes;
             }
         }
     }
