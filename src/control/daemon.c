@@ -24,6 +24,7 @@
 #include "control/place.h"
 #include "control/restart.h"
 #include "control/server.h"
+#include "control/service.h"
 #include "control/spawn.h"
 #include "control/users.h"
 
@@ -323,9 +324,10 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .conns_max = raise_descriptor_limit(),
         .backoff_ms = CTL_BACKOFF_MS,
     };
-    if (options->inherited.restarted) {
-        for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
+    for (size_t i = 0; i < GM_ARRAY_LEN(d->listeners); i++)
+        if (options->inherited.sockets[i] >= 0)
             d->listeners[i] = (struct ctl_listener) { .fd = options->inherited.sockets[i], .inherited = true };
+    if (options->inherited.restarted) {
         d->lock_fd = options->inherited.lock;
         d->returning = (unsigned)options->inherited.servers;
         d->return_by_ns = gm_now_ns() + CTL_RETURN_MS * GM_NS_PER_MS;
@@ -359,6 +361,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         (void)written; /* the parent has gone: nobody waits */
         gm_close(ready_fd);
     }
+    ctl_service_ready();
     uv_run(&d->loop, UV_RUN_DEFAULT);
     uv_loop_close(&d->loop);
     return 0;

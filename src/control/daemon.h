@@ -54,13 +54,17 @@ enum {
     CTL_CONTEXTS_MAX = 64,
 };
 
-/* What a daemon that was started anew takes over (restart.h). */
+/* What a daemon takes over: from itself, when it was started anew (restart.h), or from a service manager (service.h). */
 struct ctl_inherited {
     bool restarted;
-    int sockets[2]; /* control, control_privileged */
-    int lock;
-    int servers; /* that will come back */
+    int sockets[2]; /* control, control_privileged; -1: none */
+    int lock;       /* -1: none */
+    int servers;    /* that will come back */
 };
+#define CTL_NOTHING_INHERITED                                                                                        \
+    {                                                                                                                \
+        .sockets = { -1, -1 }, .lock = -1                                                                            \
+    }
 
 struct ctl_options {
     struct ctl_inherited inherited;

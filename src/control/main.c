@@ -19,6 +19,7 @@
 #include "control/daemon.h"
 #include "control/options.h"
 #include "control/restart.h"
+#include "control/service.h"
 #include "control/ui.h"
 
 static void print_help(FILE *out)
@@ -118,7 +119,7 @@ static bool set_server_user(struct ctl_options *options, const char *name)
 
 int main(int argc, char **argv)
 {
-    struct ctl_options options = { 0 };
+    struct ctl_options options = { .inherited = CTL_NOTHING_INHERITED };
     struct gm_options walk;
     bool background = false, foreground = false;
     const char *server_user = NULL;
@@ -174,6 +175,8 @@ int main(int argc, char **argv)
         }
     }
     if ((foreground || background) && server_user && !set_server_user(&options, server_user))
+        return 1;
+    if (foreground && !options.inherited.restarted && !ctl_service_sockets(&options.inherited))
         return 1;
     if ((foreground || background) && !options.inherited.restarted)
         drop_descriptors(!foreground);

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -111,13 +113,23 @@ static int listen_in(const struct ctl_daemon *d, const char *name, mode_t mode)
     return r;
 }
 
-/* The socket of the program that was here before in this process: the name still leads to it. */
+/* A socket that a service manager made says its whole path; ours says its name only. */
+static bool is_elsewhere(const struct ctl_listener *l)
+{
+    struct sockaddr_un a = { 0 };
+    socklen_t size = sizeof(a) - 1; /* a path that fills it has no end */
+    struct stat st;
+    return getsockname(l->fd, (struct sockaddr *)&a, &size) == 0 && a.sun_path[0] == '/' &&
+           (lstat(a.sun_path, &st) < 0 || !same_file(&st, &l->file));
+}
+
+/* The socket of the program that was here before in this process, or of a service manager: the name leads to it. */
 static int take_over(struct ctl_daemon *d, struct ctl_listener *l, const char *name, char *problem)
 {
-    if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0 ||
-        !S_ISSOCK(l->file.st_mode))
+    if (fcntl(l->fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(l->fd, F_SETFL, O_NONBLOCK) < 0 ||
+        fstatat(d->pipe_fd, name, &l->file, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(l->file.st_mode))
         return complain_of(problem, d, name, "is gone");
-    return 0;
+    return is_elsewhere(l) ? complain_of(problem, d, name, "is not the socket that the service manager made") : 0;
 }
 
 /* A socket that a dead daemon left is replaced; anything else at its place is somebody's and stays. The lock is held,
