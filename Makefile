@@ -6,7 +6,7 @@ SHARE   ?= 33
 T       ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check nightly bench fuzz soak docs lint format ptx install clean
+.PHONY: help build demo test check nightly bench fuzz soak docs lint format ptx install deb try clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,8 +50,15 @@ format: ## clang-format on all C files
 ptx: ## compile the example kernels to PTX again (clang 19)
 	@scripts/make-ptx.sh
 
-install: build ## DESTDIR and --prefix as Meson has them
-	@meson install -C $(BUILD)
+install: build ## PREFIX (default: as Meson has it), DESTDIR
+	@$(if $(PREFIX),meson configure $(BUILD) --prefix "$(PREFIX)" && ninja -C $(BUILD) --quiet)
+	@meson install -C $(BUILD) --no-rebuild
+
+deb: ## Debian packages of this tree, in $(BUILD)/deb
+	@scripts/deb.sh $(BUILD)
+
+try: ## the packages installed, upgraded, removed and purged in a Debian 12 of their own (root)
+	@scripts/deb-try.sh $(BUILD)
 
 clean: ## remove the build tree
 	@rm -rf $(BUILD) $(BUILD)-*
