@@ -113,8 +113,14 @@ void jit_emit_affine(struct jit_gen *g, void (*emit)(struct jit_gen *g))
 {
     uint32_t reg = g->i->dst[0];
     struct jit_wrapped *w = wrapped(g, reg);
-    LLVMBasicBlockRef apart = jit_new_block(g, "wraps"), join = jit_new_block(g, "");
     LLVMValueRef bad = result_wraps(g);
+    if (!g->checks_all && !g->guard) {
+        jit_go_other(g, bad);
+        emit(g);
+        LLVMBuildStore(g->b, no(g), w->is);
+        return;
+    }
+    LLVMBasicBlockRef apart = jit_new_block(g, "wraps"), join = jit_new_block(g, "");
     if (g->guard) /* the same for all lanes, or the register would not be affine */
         bad = LLVMBuildSelect(g->b, g->guard, bad, jit_wraps(g, reg), "");
     LLVMValueRef branch = LLVMBuildCondBr(g->b, bad, apart, join);

@@ -51,35 +51,78 @@ static struct jit_agree either(struct jit_gen *g, struct jit_agree a, struct jit
     return (struct jit_agree) { LLVMBuildOr(g->b, a.all, b.all, ""), LLVMBuildAnd(g->b, a.none, b.none, "") };
 }
 
+/* What an operand has at its lowest and at its highest, of all lanes; `rises` (i1): it does not wrap in between. */
+struct ends {
+    LLVMValueRef low, high, rises;
+};
+
+static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth, struct ends *e);
+
+/* The register is the larger or the smaller one of two values, computed before in this block from what has not changed since. */
+static bool ends_of_choice(struct jit_gen *g, uint32_t reg, enum ir_type t, unsigned depth, struct ends *e)
+{
+    uint32_t def = g->a->regs[reg].single_def;
+    if (def == IR_NONE || def >= g->at_instr || def < g->fn->blocks[g->at_block].first || depth == 0)
+        return false;
+    const struct ir_instr *i = &g->fn->instrs[def];
+    struct ends of[2];
+    if ((i->op != IR_OP_MAX && i->op != IR_OP_MIN) || i->type != t || i->guard != IR_NONE)
+        return false;
+    for (unsigned k = 0; k < 2; k++) {
+        uint32_t from = i->src[k].kind == IR_SRC_REG ? g->a->regs[i->src[k].index].single_def : 0;
+        if (from == IR_NONE || (from > def && from < g->at_instr) || !ends_of(g, &i->src[k], t, depth - 1, &of[k]))
+            return false;
+    }
+    const char *name = ir_type_is_signed(t) ? (i->op == IR_OP_MAX ? "llvm.smax" : "llvm.smin")
+                                            : (i->op == IR_OP_MAX ? "llvm.umax" : "llvm.umin");
+    e->low = jit_call2(g, name, of[0].low, of[1].low);
+    e->high = jit_call2(g, name, of[0].high, of[1].high);
+    e->rises = LLVMBuildAnd(g->b, of[0].rises, of[1].rises, "");
+    return true;
+}
+
+static bool ends_of(struct jit_gen *g, const struct ir_src *s, enum ir_type t, unsigned depth, struct ends *e)
+{
+    if (is_uniform(g, s)) {
+        e->low = e->high = jit_src(g, s, t, false);
+        e->rises = LLVMConstInt(g->i1, 1, 0);
+        return true;
+    }
+    if (!is_affine(g, s))
+        return s->kind == IR_SRC_REG && ends_of_choice(g, s->index, t, depth, e);
+    int64_t stride = g->a->regs[s->index].stride;
+    LLVMValueRef a = jit_src(g, s, t, false);
+    LLVMValueRef span = LLVMConstInt(LLVMTypeOf(a), (uint64_t)(stride * (int64_t)(g->lanes - 1)), 1);
+    LLVMValueRef z = LLVMBuildAdd(g->b, a, span, "");
+    e->low = stride > 0 ? a : z;
+    e->high = stride > 0 ? z : a;
+    e->rises = LLVMBuildICmp(g->b, ir_type_is_signed(t) ? LLVMIntSGE : LLVMIntUGE, e->high, e->low, "");
+    return true;
+}
+
 static struct jit_agree of_comparison(struct jit_gen *g)
 {
     const struct ir_instr *i = g->i;
     enum ir_type t = (enum ir_type)i->type;
-    bool first = is_affine(g, &i->src[0]) && is_uniform(g, &i->src[1]);
-    if (ir_type_is_float(t) || ir_types[t].size < 4 ||
-        (!first && !(is_uniform(g, &i->src[0]) && is_affine(g, &i->src[1]))))
+    bool first = is_uniform(g, &i->src[1]);
+    struct ends e;
+    if (ir_type_is_float(t) || ir_types[t].size < 4 || (!first && !is_uniform(g, &i->src[0])) ||
+        !ends_of(g, &i->src[first ? 0 : 1], t, 2, &e))
         return unknown();
-    const struct ir_src *line = &i->src[first ? 0 : 1];
-    int64_t stride = g->a->regs[line->index].stride;
-    bool sign = ir_type_is_signed(t);
-    LLVMValueRef a = jit_src(g, line, t, false), c = jit_src(g, &i->src[first ? 1 : 0], t, false);
-    LLVMValueRef span = LLVMConstInt(LLVMTypeOf(a), (uint64_t)(stride * (int64_t)(g->lanes - 1)), 1);
-    LLVMValueRef z = LLVMBuildAdd(g->b, a, span, "");
-    LLVMValueRef low = stride > 0 ? a : z, high = stride > 0 ? z : a;
-    LLVMIntPredicate less = sign ? LLVMIntSLT : LLVMIntULT;
-    LLVMValueRef rises = LLVMBuildNot(g->b, LLVMBuildICmp(g->b, less, high, low, ""), "");
-    LLVMIntPredicate p = jit_int_predicate(i->cmp, sign);
+    LLVMValueRef c = jit_src(g, &i->src[first ? 1 : 0], t, false);
+    LLVMIntPredicate less = ir_type_is_signed(t) ? LLVMIntSLT : LLVMIntULT;
+    LLVMIntPredicate p = jit_int_predicate(i->cmp, ir_type_is_signed(t));
     if (p == LLVMIntEQ || p == LLVMIntNE) {
         LLVMValueRef outside =
-            LLVMBuildOr(g->b, LLVMBuildICmp(g->b, less, c, low, ""), LLVMBuildICmp(g->b, less, high, c, ""), "");
-        LLVMValueRef never = LLVMBuildAnd(g->b, rises, outside, ""), no = LLVMConstNull(g->i1);
+            LLVMBuildOr(g->b, LLVMBuildICmp(g->b, less, c, e.low, ""), LLVMBuildICmp(g->b, less, e.high, c, ""), "");
+        LLVMValueRef never = LLVMBuildAnd(g->b, e.rises, outside, ""), no = LLVMConstNull(g->i1);
         return p == LLVMIntEQ ? (struct jit_agree) { no, never } : (struct jit_agree) { never, no };
     }
-    LLVMValueRef at_low = LLVMBuildICmp(g->b, p, first ? low : c, first ? c : low, "");
-    LLVMValueRef at_high = LLVMBuildICmp(g->b, p, first ? high : c, first ? c : high, "");
+    LLVMValueRef at_low = LLVMBuildICmp(g->b, p, first ? e.low : c, first ? c : e.low, "");
+    LLVMValueRef at_high = LLVMBuildICmp(g->b, p, first ? e.high : c, first ? c : e.high, "");
     LLVMValueRef some = LLVMBuildOr(g->b, at_low, at_high, "");
-    return (struct jit_agree) { LLVMBuildAnd(g->b, rises, LLVMBuildAnd(g->b, at_low, at_high, ""), ""),
-                                LLVMBuildAnd(g->b, rises, LLVMBuildNot(g->b, some, ""), "") };
+    return (struct jit_agree) { LLVMBuildAnd(g->b, e.rises, LLVMBuildAnd(g->b, at_low, at_high, ""), ""),
+                                LLVMBuildAnd(g->b, e.rises, LLVMBuildNot(g->b, some, ""), "") };
 }
 
 static struct jit_agree of_result(struct jit_gen *g)

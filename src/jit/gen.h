@@ -292,6 +292,8 @@ void jit_note_agreement(struct jit_gen *g);
 /* --- hull.c --- */
 /* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */
 bool jit_is_covered(struct jit_gen *g);
+/* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly ever so. */
+void jit_go_other(struct jit_gen *g, LLVMValueRef bad);
 
 /* --- called.c --- */
 /* The current instruction, which is about values only, is not compiled but called. What is emitted for it otherwise is of no

@@ -1,15 +1,15 @@
 /*
  * One check for all accesses of a block through one base register.
  *
- * Unrolled loops and stencils access [base + 0], [base + 4] .. each of which had a check and a way around. Here the first
- * of them checks the whole range that they touch, the hull. Where that is good, the rest of the block needs no check for
- * them; where it is not (an edge, of which the other lanes do not run), control goes to a second version of the rest of
- * the block, in which each access is checked lane by lane.
+ * Unrolled loops and stencils access [base + 0], [base + 4] .. The first of them checks the whole range that they touch, the
+ * hull. Where that is good, the rest of the block needs no check for them; where it is not (an edge, of which the other
+ * lanes do not run), control goes to a second version of the rest of the block, in which each access is checked lane by
+ * lane. So it does where an index wraps (affine.c).
  */
 #include "jit/gen.h"
 
-#define ACCESSES_MIN 2         /* below that a check of its own costs less than a second version of the block */
-#define WIDTH_MAX    (1 << 20) /* bytes between the first and the last displacement */
+#define SHARED_MIN 2         /* accesses of shared memory: a single one is masked, which costs less than a check */
+#define WIDTH_MAX  (1 << 20) /* bytes between the first and the last displacement */
 
 static bool has_space(const struct ir_instr *i, bool uniform)
 {
@@ -86,6 +86,14 @@ static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
     return LLVMBuildAnd(g->b, good, LLVMBuildNot(g->b, wraps, ""), "");
 }
 
+void jit_go_other(struct jit_gen *g, LLVMValueRef bad)
+{
+    LLVMBasicBlockRef *other = &g->other[g->at_instr - g->fn->blocks[g->at_block].first];
+    if (!*other)
+        *other = jit_new_block(g, "other");
+    jit_branch_unlikely(g, bad, *other);
+}
+
 bool jit_is_covered(struct jit_gen *g)
 {
     if (g->checks_all || !is_coverable(g, g->at_instr))
@@ -96,12 +104,11 @@ bool jit_is_covered(struct jit_gen *g)
     if (g->i->guard != IR_NONE) /* what is checked here would not be so where the guard does not hold */
         return false;
     struct extent e = extent_of(g);
-    if (e.count < ACCESSES_MIN || e.high - e.low > WIDTH_MAX)
+    if (g->i->space == IR_SPACE_SHARED && e.count < SHARED_MIN)
         return false;
-    LLVMBasicBlockRef *other = &g->other[g->at_instr - g->fn->blocks[g->at_block].first];
-    if (!*other)
-        *other = jit_new_block(g, "other");
-    jit_branch_unlikely(g, LLVMBuildNot(g->b, is_good(g, &e), ""), *other);
+    if (e.high - e.low > WIDTH_MAX)
+        return false;
+    jit_go_other(g, LLVMBuildNot(g->b, is_good(g, &e), ""));
     *h = (struct jit_hull) { .end = e.end, .space = g->i->space };
     return true;
 }
