@@ -3,7 +3,7 @@
 
 bats_require_minimum_version 1.5.0
 # shellcheck source=tests/e2e/programs.bash
-source "$BATS_TEST_DIRNAME/programs.bash"
+source "$(dirname "${BASH_SOURCE[0]}")/programs.bash"
 
 common_setup() {
     DIR=$(mktemp -d "${TMPDIR:-/tmp}/gmux-e2e.XXXXXX")
