@@ -31,7 +31,7 @@ static LLVMTypeRef vector_type(const struct jit_gen *g, uint32_t reg)
 static LLVMValueRef saved(struct jit_gen *g, LLVMBuilderRef b, uint32_t reg, uint32_t offset)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg] + offset, 0);
-    return LLVMBuildGEP2(b, g->i8, g->save, &at, 1, "");
+    return LLVMBuildGEP2(b, g->i8, g->w->save, &at, 1, "");
 }
 
 uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg)
@@ -41,7 +41,7 @@ uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg)
 
 static struct jit_wrapped *wrapped(struct jit_gen *g, uint32_t reg)
 {
-    struct jit_wrapped *w = &g->wrapped[reg];
+    struct jit_wrapped *w = &g->w->regs[reg].wrapped;
     if (w->is)
         return w;
     w->is = jit_alloca(g, g->i1, "");

@@ -77,9 +77,9 @@ bool jit_is_again(const struct jit_gen *g, uint32_t reg)
 void jit_emit_again(struct jit_gen *g, uint32_t reg)
 {
     uint32_t at = g->a->regs[reg].any_def;
-    if (g->again[reg])
+    if (g->w->regs[reg].again)
         return;
-    g->again[reg] = true;
+    g->w->regs[reg].again = true;
     const struct ir_instr *i = &g->fn->instrs[at];
     for (unsigned k = 0; k < i->src_count; k++)
         if (i->src[k].kind == IR_SRC_REG)

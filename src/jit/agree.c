@@ -33,7 +33,7 @@ static struct jit_agree of_operand(struct jit_gen *g, const struct ir_src *s)
     }
     if (s->kind != IR_SRC_REG)
         return unknown();
-    a = g->agree[s->index];
+    a = g->w->regs[s->index].agree;
     return s->negated ? (struct jit_agree) { a.none, a.all } : a;
 }
 
@@ -157,5 +157,5 @@ void jit_note_agreement(struct jit_gen *g)
     if (!g->whole || g->guard || i->dst_count != 1 || i->dst[0] == IR_NONE ||
         g->fn->regs[i->dst[0]].type != IR_PRED || jit_shape(g, i->dst[0]) != IR_VARYING)
         return;
-    g->agree[i->dst[0]] = of_result(g);
+    g->w->regs[i->dst[0]].agree = of_result(g);
 }

@@ -32,7 +32,7 @@ static bool in_list(const struct jit_gen *g, const struct ir_list *l, uint32_t r
 void jit_save_register(struct jit_gen *g, uint32_t reg)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, g->save_offset[reg], 0);
-    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->save, &at, 1, "");
+    LLVMValueRef p = LLVMBuildGEP2(g->b, g->i8, g->w->save, &at, 1, "");
     LLVMValueRef v = jit_get(g, reg);
     bool vec = jit_is_vec(v);
     if (g->fn->regs[reg].type == IR_PRED)
@@ -42,6 +42,19 @@ void jit_save_register(struct jit_gen *g, uint32_t reg)
         LLVMSetAlignment(store, vec ? 16 : 2);
     if (jit_may_wrap(g, reg))
         jit_save_wrapped(g, reg);
+}
+
+static void save_registers(struct jit_gen *g, const struct ir_region *resume)
+{
+    for (uint32_t k = 0; k < resume->live_in.count; k++) {
+        uint32_t reg = g->a->pool[resume->live_in.first + k];
+        if (g->save_offset[reg] == IR_NONE)
+            continue;
+        /* What came in and was not touched is there already. */
+        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
+            continue;
+        jit_save_register(g, reg);
+    }
 }
 
 /* Leaves the region at a barrier: what lives on goes to the save area. */
@@ -58,18 +71,14 @@ void jit_emit_barrier(struct jit_gen *g)
         return;
     }
     const struct ir_region *resume = &g->a->regions[next];
-    for (uint32_t k = 0; k < resume->live_in.count; k++) {
-        uint32_t reg = g->a->pool[resume->live_in.first + k];
-        if (g->save_offset[reg] == IR_NONE)
-            continue;
-        /* What came in and was not touched is there already. */
-        if (in_list(g, &g->a->regions[g->region].live_in, reg) && !written_in_region(g, reg))
-            continue;
-        jit_save_register(g, reg);
+    for (unsigned c = 0; c < jit_copies(g); c++) {
+        g->w = &g->warps[c];
+        save_registers(g, resume);
     }
+    g->w = &g->warps[0];
     if (!g->full[next].begins) {
         LLVMValueRef alive = LLVMBuildLoad2(g->b, g->i32, g->alive, "");
-        LLVMBuildStore(g->b, alive, jit_at_offset(g, g->b, g->save, JIT_SAVE_ALIVE));
+        LLVMBuildStore(g->b, alive, jit_at_offset(g, g->b, g->w->save, JIT_SAVE_ALIVE));
     }
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, next, 0));
 }

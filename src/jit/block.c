@@ -104,8 +104,7 @@ struct phase {
     LLVMBasicBlockRef *begin;     /* by region: its loop, for the warps [at, upto) */
 };
 
-/* What the region's function returns if it does not fault: the same each time. */
-static bool has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result)
+bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result)
 {
     const struct ir_list *blocks = &g->a->regions[r].blocks;
     bool any = false;
@@ -164,7 +163,7 @@ static void emit_region_loop(struct jit_gen *g, const struct wrapper *w, const s
 {
     LLVMBasicBlockRef head = jit_new_block(g, "warps"), body = jit_new_block(g, "warp"), after = p->group;
     int64_t only = JIT_DONE;
-    bool one_result = has_one_result(g, r, &only);
+    bool one_result = jit_has_one_result(g, r, &only);
     if (one_result)
         after = jit_new_block(g, "ran");
     LLVMBuildBr(g->b, head);
@@ -255,6 +254,43 @@ static void emit_phased_block(struct jit_gen *g, struct wrapper *w)
     jit_position(g, p.end);
     LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
     free(p.begin);
+}
+
+/* All warps take the same way (jam.c): each region has a loop over all of them, several at a time where that is faster. */
+static void emit_block_in_step(struct jit_gen *g, struct wrapper *w)
+{
+    LLVMValueRef zero = LLVMConstInt(g->i32, 0, 0), no = LLVMConstInt(g->i32, (uint64_t)JIT_DONE, 1);
+    LLVMBasicBlockRef choose = jit_new_block(g, "choose"), end = jit_new_block(g, "end");
+    LLVMBuildStore(g->b, zero, w->result);
+    LLVMBuildBr(g->b, choose);
+    jit_position(g, choose);
+    LLVMValueRef next = LLVMBuildLoad2(g->b, g->i32, w->result, "");
+    LLVMValueRef choice = LLVMBuildSwitch(g->b, next, end, g->a->region_count);
+    LLVMValueRef counter = jit_alloca(g, g->i32, "");
+    for (uint32_t r = 0; r < g->a->region_count; r++) {
+        LLVMBasicBlockRef begin = jit_new_block(g, "region"), head = jit_new_block(g, "warps");
+        LLVMBasicBlockRef body = jit_new_block(g, "warp");
+        LLVMAddCase(choice, LLVMConstInt(g->i32, r, 0), begin);
+        jit_position(g, begin);
+        LLVMBuildStore(g->b, zero, counter);
+        LLVMBuildBr(g->b, head);
+        jit_position(g, head);
+        LLVMValueRef at = LLVMBuildLoad2(g->b, g->i32, counter, "");
+        LLVMBuildCondBr(g->b, LLVMBuildICmp(g->b, LLVMIntULT, at, w->warps, ""), body, choose);
+        jit_position(g, body);
+        LLVMValueRef first = LLVMBuildMul(g->b, bounded(g, at), LLVMConstInt(g->i32, g->lanes, 0), "first");
+        LLVMValueRef args[] = { w->block, first, save_of_warp(g, w, at), jit_all_lanes(g) };
+        if (!g->full[r].begins)
+            args[3] = LLVMBuildLoad2(g->b, g->i32, jit_at_offset(g, g->b, args[2], SAVE_ALIVE), "");
+        LLVMValueRef result = LLVMBuildCall2(g->b, g->region_type, g->regions[r], args, 4, "");
+        LLVMBuildStore(g->b, result, w->result);
+        jit_branch_unlikely(g, LLVMBuildICmp(g->b, LLVMIntSLT, result, no, ""), w->fault);
+        LLVMValueRef step = LLVMConstInt(g->i32, g->full[r].copies, 0);
+        LLVMBuildStore(g->b, LLVMBuildAdd(g->b, at, step, ""), counter);
+        LLVMBuildBr(g->b, head);
+    }
+    jit_position(g, end);
+    LLVMBuildRet(g->b, LLVMConstInt(g->i32, SOFT_DONE, 0));
 }
 
 /* i32 in an alloca, += the number of lanes in the set that is at `offset` of a save area. */
@@ -397,6 +433,8 @@ void jit_emit_block(struct jit_gen *g)
         emit_turns(g, &w);
     else if (g->a->region_count == 1)
         emit_simple_block(g, &w);
+    else if (g->jams)
+        emit_block_in_step(g, &w);
     else
         emit_phased_block(g, &w);
     if (g->flushes)

@@ -208,7 +208,7 @@ static LLVMValueRef taken_lanes(struct jit_gen *g)
 static void branch_together(struct jit_gen *g, LLVMValueRef taken, LLVMBasicBlockRef target, LLVMBasicBlockRef next)
 {
     uint32_t guard = g->i->guard;
-    LLVMValueRef all = g->agree[guard].all, none = g->agree[guard].none;
+    LLVMValueRef all = g->w->regs[guard].agree.all, none = g->w->regs[guard].agree.none;
     bool not = g->i->flags & IR_F_GUARD_NOT;
     if (!all) {
         all = jit_is_full(g, taken);
@@ -449,10 +449,13 @@ static void emit_terminator(struct jit_gen *g, const struct ir_block *block)
 
 static void forget_checks(struct jit_gen *g)
 {
-    for (uint32_t r = 0; r < g->fn->reg_count; r++) {
-        g->checked[r] = 0;
-        g->agree[r] = (struct jit_agree) { 0 };
-        g->hull[r] = (struct jit_hull) { 0 };
+    for (unsigned c = 0; c < jit_copies(g); c++) {
+        for (uint32_t r = 0; r < g->fn->reg_count; r++) {
+            struct jit_register *x = &g->warps[c].regs[r];
+            x->checked = 0;
+            x->agree = (struct jit_agree) { 0 };
+            x->hull = (struct jit_hull) { 0 };
+        }
     }
 }
 
@@ -484,18 +487,21 @@ static void emit_end_of_block(struct jit_gen *g, const struct ir_block *block)
         LLVMBuildUnreachable(g->b);
 }
 
-/* Instructions from `n` on. */
-static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_t n)
+/* Instructions from the one at place `at` on; each has a place for each of the warps. What leaves the block is emitted once. */
+static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_t at)
 {
+    uint32_t copies = jit_copies(g);
     bool goes_on = true;
-    for (; n < block->count && !g->failed && goes_on; n++) {
-        if (g->checks_all && g->other[n]) { /* others come in here */
-            LLVMBuildBr(g->b, g->other[n]);
-            jit_position(g, g->other[n]);
+    for (; at < block->count * copies && !g->failed && goes_on; at++) {
+        g->w = &g->warps[at % copies];
+        if (g->checks_all && g->other[at]) { /* others come in here */
+            LLVMBuildBr(g->b, g->other[at]);
+            jit_position(g, g->other[at]);
             forget_checks(g);
         }
-        goes_on = emit_nth(g, block, n);
+        goes_on = emit_nth(g, block, at / copies);
     }
+    g->w = &g->warps[0];
     if (goes_on)
         emit_end_of_block(g, block);
 }
@@ -503,18 +509,18 @@ static void emit_instrs(struct jit_gen *g, const struct ir_block *block, uint32_
 /* The second version, from the first check of a hull on (hull.c). */
 static void emit_other(struct jit_gen *g, const struct ir_block *block)
 {
-    uint32_t n = 0;
-    while (n < block->count && !g->other[n])
-        n++;
-    if (n < block->count && !g->failed) {
-        jit_position(g, g->other[n]);
-        g->other[n] = NULL;
+    uint32_t at = 0, end = block->count * jit_copies(g);
+    while (at < end && !g->other[at])
+        at++;
+    if (at < end && !g->failed) {
+        jit_position(g, g->other[at]);
+        g->other[at] = NULL;
         forget_checks(g);
         g->checks_all = true;
-        emit_instrs(g, block, n);
+        emit_instrs(g, block, at);
         g->checks_all = false;
     }
-    memset(g->other, 0, block->count * sizeof(*g->other));
+    memset(g->other, 0, end * sizeof(*g->other));
 }
 
 static void emit_block(struct jit_gen *g, uint32_t b)

@@ -181,13 +181,13 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
         LLVMTypeRef t = type == IR_F16 ? g->i16 : jit_type(g, type);
         bool vec = jit_shape(g, reg) == IR_VARYING;
         LLVMValueRef v;
-        if (!g->slot[reg])
-            g->slot[reg] = jit_alloca(g, vec ? jit_vec(g, t) : t, "");
+        if (!g->w->regs[reg].slot)
+            g->w->regs[reg].slot = jit_alloca(g, vec ? jit_vec(g, t) : t, "");
         if (g->a->regs[reg].is_const) {
             struct ir_src s = { .kind = IR_SRC_IMM, .bits = g->a->regs[reg].value };
             v = jit_src(g, &s, type, vec);
         } else {
-            LLVMValueRef p = jit_at_offset(g, g->b, g->save, g->save_offset[reg]);
+            LLVMValueRef p = jit_at_offset(g, g->b, g->w->save, g->save_offset[reg]);
             if (type == IR_PRED)
                 v = LLVMBuildLoad2(g->b, vec ? g->i32 : g->i8, p, "");
             else
@@ -197,7 +197,7 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
             else
                 LLVMSetAlignment(v, vec ? 16 : 2);
         }
-        LLVMBuildStore(g->b, v, g->slot[reg]);
+        LLVMBuildStore(g->b, v, g->w->regs[reg].slot);
         if (jit_may_wrap(g, reg))
             jit_restore_wrapped(g, reg);
     }
@@ -211,20 +211,20 @@ static void emit_thread_indices(struct jit_gen *g)
     LLVMValueRef nx = jit_cached(g, JIT_NTID_X), ny = jit_cached(g, JIT_NTID_Y);
     bool known = g->ntid[0] != 0;
     if (known && g->ntid[1] == 1 && g->ntid[2] == 1) {
-        g->tid[0] = g->first;
-        g->tid[1] = g->tid[2] = LLVMConstInt(g->i32, 0, 0);
+        g->w->tid[0] = g->w->first;
+        g->w->tid[1] = g->w->tid[2] = LLVMConstInt(g->i32, 0, 0);
         return;
     }
     if (known && g->ntid[0] % g->lanes == 0) {
-        LLVMValueRef row = LLVMBuildUDiv(b, g->first, nx, "");
-        g->tid[0] = LLVMBuildURem(b, g->first, nx, "");
-        g->tid[1] = LLVMBuildURem(b, row, ny, "");
-        g->tid[2] = LLVMBuildUDiv(b, row, ny, "");
+        LLVMValueRef row = LLVMBuildUDiv(b, g->w->first, nx, "");
+        g->w->tid[0] = LLVMBuildURem(b, g->w->first, nx, "");
+        g->w->tid[1] = LLVMBuildURem(b, row, ny, "");
+        g->w->tid[2] = LLVMBuildUDiv(b, row, ny, "");
         return;
     }
     LLVMBuilderRef kept = g->b;
     g->b = b;
-    LLVMValueRef linear = LLVMBuildAdd(b, jit_splat(g, g->first), jit_ramp(g, g->i32, 1), "");
+    LLVMValueRef linear = LLVMBuildAdd(b, jit_splat(g, g->w->first), jit_ramp(g, g->i32, 1), "");
     LLVMValueRef row, plane;
     nx = jit_splat(g, nx);
     ny = jit_splat(g, ny);
@@ -240,18 +240,16 @@ static void emit_thread_indices(struct jit_gen *g)
         x = LLVMBuildFAdd(b, LLVMBuildSIToFP(b, row, vf, ""), half, "");
         plane = LLVMBuildFPToSI(b, LLVMBuildFDiv(b, x, LLVMBuildSIToFP(b, ny, vf, ""), ""), vi, "");
     }
-    g->tid[0] = LLVMBuildSub(b, linear, LLVMBuildMul(b, row, nx, ""), "");
-    g->tid[1] = LLVMBuildSub(b, row, LLVMBuildMul(b, plane, ny, ""), "");
-    g->tid[2] = plane;
+    g->w->tid[0] = LLVMBuildSub(b, linear, LLVMBuildMul(b, row, nx, ""), "");
+    g->w->tid[1] = LLVMBuildSub(b, row, LLVMBuildMul(b, plane, ny, ""), "");
+    g->w->tid[2] = plane;
     g->b = kept;
 }
 
 static void reset_function_state(struct jit_gen *g)
 {
-    memset(g->slot, 0, g->fn->reg_count * sizeof(*g->slot));
-    memset(g->again, 0, g->fn->reg_count * sizeof(*g->again));
-    memset(g->wrapped, 0, g->fn->reg_count * sizeof(*g->wrapped));
-    memset(g->checked, 0, g->fn->reg_count * sizeof(*g->checked));
+    for (unsigned c = 0; c < jit_copies(g); c++)
+        memset(g->warps[c].regs, 0, g->fn->reg_count * sizeof(*g->warps[c].regs));
     memset(g->waiting, 0, g->fn->block_count * sizeof(*g->waiting));
     memset(g->entry, 0, g->fn->block_count * sizeof(*g->entry));
     memset(g->whole_entry, 0, g->fn->block_count * sizeof(*g->whole_entry));
@@ -261,15 +259,25 @@ static void reset_function_state(struct jit_gen *g)
     g->matrices = g->operands = g->samples = NULL;
 }
 
+/* The function's arguments tell of the first of its warps. */
+static void begin_warp(struct jit_gen *g, unsigned copy)
+{
+    LLVMValueRef further = LLVMConstInt(g->i32, copy * g->lanes, 0);
+    g->w->first = LLVMGetParam(g->function, 1);
+    g->w->save = LLVMGetParam(g->function, 2);
+    if (copy == 0)
+        return;
+    g->w->first = LLVMBuildAdd(g->prelude, g->w->first, further, "");
+    g->w->save = jit_at_offset(g, g->prelude, g->w->save, (uint64_t)copy * g->save_bytes);
+}
+
 static void emit_region(struct jit_gen *g, uint32_t r)
 {
     const struct ir_region *region = &g->a->regions[r];
-    reset_function_state(g);
     g->region = r;
+    reset_function_state(g);
     g->function = g->regions[r];
     g->block = LLVMGetParam(g->function, 0);
-    g->first = LLVMGetParam(g->function, 1);
-    g->save = LLVMGetParam(g->function, 2);
 
     LLVMBasicBlockRef start = LLVMAppendBasicBlockInContext(g->context, g->function, "start");
     for (uint32_t k = 0; k < region->blocks.count; k++) {
@@ -293,8 +301,13 @@ static void emit_region(struct jit_gen *g, uint32_t r)
         g->waiting[block] = jit_alloca(g, g->i32, "");
         LLVMBuildStore(g->prelude, LLVMConstInt(g->i32, 0, 0), g->waiting[block]);
     }
-    emit_thread_indices(g);
-    restore_registers(g, region);
+    for (unsigned c = 0; c < jit_copies(g); c++) {
+        g->w = &g->warps[c];
+        begin_warp(g, c);
+        emit_thread_indices(g);
+        restore_registers(g, region);
+    }
+    g->w = &g->warps[0];
     if (g->a->parking) {
         jit_emit_turn(g, begin);
     } else {
@@ -379,6 +392,7 @@ static void generate(struct jit_gen *g)
     for (uint32_t r = 0; r < g->fn->reg_count; r++)
         g->save_offset[r] = IR_NONE;
     lay_out_save_area(g);
+    jit_choose_copies(g);
     jit_check_parking(g);
     emit_fault_scalar(g);
     emit_fault_vector(g);
@@ -407,25 +421,24 @@ static void *array(size_t count, size_t size)
 int jit_generate(struct jit_gen *g)
 {
     int r = 0;
-    g->slot = array(g->fn->reg_count, sizeof(*g->slot));
-    g->again = array(g->fn->reg_count, sizeof(*g->again));
-    g->wrapped = array(g->fn->reg_count, sizeof(*g->wrapped));
-    g->hull = array(g->fn->reg_count, sizeof(*g->hull));
-    g->other = array(g->fn->instr_count, sizeof(*g->other));
-    g->checked = array(g->fn->reg_count, sizeof(*g->checked));
+    bool memory = true;
+    g->w = &g->warps[0];
+    for (unsigned c = 0; c < JIT_COPIES_MAX; c++) {
+        g->warps[c].regs = array(g->fn->reg_count, sizeof(*g->warps[c].regs));
+        memory &= g->warps[c].regs != NULL;
+    }
+    g->other = array((size_t)g->fn->instr_count * JIT_COPIES_MAX, sizeof(*g->other));
     g->save_offset = array(g->fn->reg_count, sizeof(*g->save_offset));
     g->waiting = array(g->fn->block_count, sizeof(*g->waiting));
     g->parking = array(g->fn->block_count, sizeof(*g->parking));
     g->entry = array(g->fn->block_count, sizeof(*g->entry));
     g->whole_entry = array(g->fn->block_count, sizeof(*g->whole_entry));
     g->join = array(g->fn->block_count, sizeof(*g->join));
-    g->agree = array(g->fn->reg_count, sizeof(*g->agree));
     g->symbol = array(g->m->symbol_count, sizeof(*g->symbol));
     g->regions = array(g->a->region_count, sizeof(*g->regions));
     g->full = array(g->a->region_count, sizeof(*g->full));
-    if (!g->hull || !g->other || !g->slot || !g->again || !g->wrapped || !g->checked || !g->save_offset ||
-        !g->waiting || !g->parking || !g->entry || !g->whole_entry || !g->join || !g->agree || !g->symbol ||
-        !g->regions) {
+    if (!memory || !g->other || !g->save_offset || !g->waiting || !g->parking || !g->entry || !g->whole_entry ||
+        !g->join || !g->symbol || !g->regions || !g->full) {
         r = -ENOMEM;
     } else if (g->a->divergent_barrier) {
         jit_unsupported(g, "line %u: barrier in divergent code", g->a->divergent_barrier_line);
@@ -439,19 +452,15 @@ int jit_generate(struct jit_gen *g)
         LLVMDisposeBuilder(g->prelude);
         r = g->failed ? -ENOTSUP : 0;
     }
-    free(g->slot);
-    free(g->again);
-    free(g->wrapped);
-    free(g->hull);
+    for (unsigned c = 0; c < JIT_COPIES_MAX; c++)
+        free(g->warps[c].regs);
     free(g->other);
-    free(g->checked);
     free(g->save_offset);
     free(g->waiting);
     free(g->parking);
     free(g->entry);
     free(g->whole_entry);
     free(g->join);
-    free(g->agree);
     free(g->symbol);
     free(g->regions);
     free(g->full);

@@ -9,7 +9,7 @@
  *   warp once all warps came that far.
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), barrier.c, agree.c (branches on which lanes agree), again.c, value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
+ * branches), barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
  * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
@@ -22,13 +22,39 @@
 #include "device/soft/ir/analysis.h"
 #include "device/soft/loader/job.h"
 
-#define JIT_LANES_MAX 32
+#define JIT_LANES_MAX  32
+#define JIT_COPIES_MAX 8
 
 /* Results of region functions: the next region, or one of these. */
 #define JIT_DONE           (-1)
 #define JIT_FAULT(outcome) (-2 - (int)(outcome))
 
 struct jit_target;
+
+/* What is known of a register's value, of one warp. */
+struct jit_register {
+    LLVMValueRef slot; /* alloca, NULL: not used yet */
+    bool again;        /* was computed again at the beginning of this region: again.c */
+    struct jit_wrapped {
+        LLVMValueRef is, lanes; /* allocas: i1, vector */
+    } wrapped;                  /* affine on condition: affine.c */
+    /* In the current block: */
+    struct jit_agree {
+        LLVMValueRef all, none; /* i1: the predicate holds for all lanes, for none; may be false either way */
+    } agree;                    /* NULL: not known: agree.c */
+    struct jit_hull {
+        uint32_t end;  /* accesses through the register in instructions before that need no check */
+        uint8_t space; /* in that space */
+    } hull;            /* hull.c */
+    uint32_t checked;  /* alignment - 1 known of it */
+};
+
+/* One of the warps that a call of a region's function runs. */
+struct jit_warp {
+    LLVMValueRef first /* thread of lane 0 */, save;
+    LLVMValueRef tid[3]; /* prelude: scalar of lane 0 or vector */
+    struct jit_register *regs;
+};
 
 struct jit_gen {
     const struct ir_module *m;
@@ -60,25 +86,24 @@ struct jit_gen {
     LLVMValueRef *regions; /* functions, by region */
     struct jit_full {
         bool begins, stays; /* no lane has left before the region, nor in it */
+        unsigned copies;    /* warps that one call runs: jam.c */
     } * full;               /* by region */
+    bool jams;              /* .. are several somewhere */
     LLVMTypeRef region_type;
     LLVMValueRef fault_scalar, fault_vector;
     LLVMTypeRef fault_scalar_type, fault_vector_type;
 
     /* current function */
     uint32_t region;
-    LLVMValueRef function, block /* struct soft_block */, first /* thread of lane 0 */, save;
-    LLVMValueRef alive; /* alloca i32 */
-    LLVMValueRef *slot; /* alloca by register, NULL: not used yet */
-    bool *again;        /* by register: was computed again at the beginning of this region */
-    struct jit_wrapped {
-        LLVMValueRef is, lanes; /* allocas: i1, vector */
-    } * wrapped;                /* by register that is affine on condition: affine.c */
-    LLVMValueRef operands;      /* alloca: for calls of called.c; NULL: none yet */
-    LLVMValueRef matrices;      /* alloca: operands and results of MMA; NULL: none yet */
-    LLVMValueRef samples;       /* alloca: the same of TEX */
-    bool by_lane;               /* the instruction is emitted for such a register's lanes */
-    LLVMValueRef *waiting;      /* alloca i32 by block */
+    LLVMValueRef function, block; /* struct soft_block */
+    LLVMValueRef alive;           /* alloca i32 */
+    struct jit_warp *w;           /* the warp that instructions are emitted for */
+    struct jit_warp warps[JIT_COPIES_MAX];
+    LLVMValueRef operands; /* alloca: for calls of called.c; NULL: none yet */
+    LLVMValueRef matrices; /* alloca: operands and results of MMA; NULL: none yet */
+    LLVMValueRef samples;  /* alloca: the same of TEX */
+    bool by_lane;          /* the instruction is emitted for such a register's lanes */
+    LLVMValueRef *waiting; /* alloca i32 by block */
     struct jit_parking {
         LLVMValueRef lanes;         /* alloca i32: those that will look again */
         LLVMValueRef at_barrier;    /* alloca i32 */
@@ -91,7 +116,6 @@ struct jit_gen {
     LLVMBasicBlockRef done;         /* returns JIT_DONE */
     LLVMValueRef cached[16];        /* prelude values by enum jit_cached */
     LLVMValueRef *symbol;           /* prelude: address of placed symbol, by symbol */
-    LLVMValueRef tid[3];            /* prelude: scalar of lane 0 or vector */
 
     /* current block and instruction */
     uint32_t at_block, at_instr;
@@ -101,17 +125,9 @@ struct jit_gen {
     bool called;        /* .. is left to the host (called.c) */
     bool masked;        /* the block runs with a part of the living lanes */
     bool whole;         /* the version for all lanes of the warp is emitted */
-    struct jit_agree {
-        LLVMValueRef all,
-            none; /* i1: the predicate holds for all lanes of the warp, for none; may be false either way */
-    } * agree;    /* by predicate register, of this block; NULL: not known: agree.c */
-    struct jit_hull {
-        uint32_t end;         /* accesses through the register in instructions before that need no check */
-        uint8_t space;        /* in that space */
-    } * hull;                 /* by register: hull.c */
-    LLVMBasicBlockRef *other; /* by instruction of the block: where its second version goes on, NULL: not needed */
-    bool checks_all;          /* that version is being emitted */
-    uint32_t *checked;        /* by register: alignment - 1 known of its value in this block */
+    LLVMBasicBlockRef
+        *other;      /* by instruction of the block and warp: where its second version goes on, NULL: not needed */
+    bool checks_all; /* that version is being emitted */
 };
 
 /* Fields of struct soft_block that are read once, at the start of a function. */
@@ -153,6 +169,8 @@ LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
 /* --- block.c --- */
+/* What the region's function returns if it does not fault is the same each time: *result. */
+bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result);
 /* Emits the function that runs a thread block; the regions' functions are there. */
 void jit_emit_block(struct jit_gen *g);
 
@@ -284,6 +302,12 @@ LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 bool jit_is_again(const struct jit_gen *g, uint32_t reg);
 /* Does that, once in a region. */
 void jit_emit_again(struct jit_gen *g, uint32_t reg);
+
+/* --- jam.c --- */
+/* Decides for each region how many warps a call of its function runs. */
+void jit_choose_copies(struct jit_gen *g);
+/* How many in the current region. */
+unsigned jit_copies(const struct jit_gen *g);
 
 /* --- agree.c --- */
 /* Notes what scalars tell of the predicate that the current instruction has computed. */

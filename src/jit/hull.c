@@ -88,7 +88,8 @@ static LLVMValueRef is_good(struct jit_gen *g, const struct extent *e)
 
 void jit_go_other(struct jit_gen *g, LLVMValueRef bad)
 {
-    LLVMBasicBlockRef *other = &g->other[g->at_instr - g->fn->blocks[g->at_block].first];
+    uint32_t n = g->at_instr - g->fn->blocks[g->at_block].first;
+    LLVMBasicBlockRef *other = &g->other[n * jit_copies(g) + (unsigned)(g->w - g->warps)];
     if (!*other)
         *other = jit_new_block(g, "other");
     jit_branch_unlikely(g, bad, *other);
@@ -98,7 +99,7 @@ bool jit_is_covered(struct jit_gen *g)
 {
     if (g->checks_all || !is_coverable(g, g->at_instr))
         return false;
-    struct jit_hull *h = &g->hull[g->i->address.base];
+    struct jit_hull *h = &g->w->regs[g->i->address.base].hull;
     if (g->at_instr < h->end)
         return h->space == g->i->space;
     if (g->i->guard != IR_NONE) /* what is checked here would not be so where the guard does not hold */

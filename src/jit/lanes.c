@@ -307,7 +307,7 @@ void jit_emit_atomic(struct jit_gen *g)
 
 static LLVMValueRef thread_of(struct jit_gen *g, LLVMValueRef lane)
 {
-    return LLVMBuildAdd(g->b, g->first, lane, "");
+    return LLVMBuildAdd(g->b, g->w->first, lane, "");
 }
 
 LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset)

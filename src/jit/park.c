@@ -55,7 +55,7 @@ static LLVMValueRef load(struct jit_gen *g, LLVMValueRef from)
 /* A field of the warp's save area. */
 static LLVMValueRef saved(struct jit_gen *g, uint32_t offset)
 {
-    return jit_at_offset(g, g->b, g->save, offset);
+    return jit_at_offset(g, g->b, g->w->save, offset);
 }
 
 /* The lanes parked at the block wait to run. */

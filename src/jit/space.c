@@ -39,7 +39,7 @@ static void fault_unless(struct jit_gen *g, LLVMValueRef bad, LLVMValueRef addre
     jit_branch_unlikely(g, bad, fault);
     LLVMBasicBlockRef next = LLVMGetInsertBlock(g->b);
     jit_position(g, fault);
-    LLVMValueRef args[] = { g->block, g->first, address, lanes, c64(g, size - 1) };
+    LLVMValueRef args[] = { g->block, g->w->first, address, lanes, c64(g, size - 1) };
     bool vec = jit_is_vec(address);
     LLVMBuildRet(g->b, LLVMBuildCall2(g->b, vec ? g->fault_vector_type : g->fault_scalar_type,
                                       vec ? g->fault_vector : g->fault_scalar, args, 5, ""));
@@ -143,7 +143,7 @@ static LLVMValueRef outside_limit(struct jit_gen *g, LLVMValueRef offset, LLVMVa
 static LLVMValueRef local_pointer(struct jit_gen *g, LLVMValueRef offset)
 {
     LLVMValueRef stride = jit_cached(g, JIT_LOCAL_STRIDE);
-    LLVMValueRef thread = LLVMBuildZExt(g->b, g->first, g->i64, "");
+    LLVMValueRef thread = LLVMBuildZExt(g->b, g->w->first, g->i64, "");
     thread = LLVMBuildAdd(g->b, jit_splat(g, thread), jit_ramp(g, g->i64, 1), "");
     LLVMValueRef at = LLVMBuildAdd(g->b, LLVMBuildMul(g->b, thread, jit_splat(g, stride), ""), offset, "");
     return jit_byte_pointer(g, jit_cached(g, JIT_LOCAL), at);
@@ -253,11 +253,11 @@ void jit_check_shared_alignment(struct jit_gen *g, LLVMValueRef address, LLVMVal
     bool regular = (offset & (size - 1)) == 0;
     if (a->base == IR_NONE && regular)
         return;
-    if (regular && g->checked[a->base] >= size - 1)
+    if (regular && g->w->regs[a->base].checked >= size - 1)
         return;
     fault_unless(g, misaligned(g, address, size), address, active, size);
     if (regular && g->i->guard == IR_NONE)
-        g->checked[a->base] = size - 1;
+        g->w->regs[a->base].checked = size - 1;
 }
 
 LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size)

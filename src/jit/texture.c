@@ -21,7 +21,7 @@ static LLVMValueRef call(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, g->i32, g->i32, g->ptr };
     LLVMTypeRef type = LLVMFunctionType(g->i32, params, 5, 0);
-    LLVMValueRef args[] = { g->block, LLVMConstInt(g->i32, soft_texture_form(g->i), 0), g->first, jit_active(g),
+    LLVMValueRef args[] = { g->block, LLVMConstInt(g->i32, soft_texture_form(g->i), 0), g->w->first, jit_active(g),
                             g->samples };
     return LLVMBuildCall2(g->b, type, jit_helper_function(g, offsetof(struct soft_helpers, texture)), args, 5, "");
 }

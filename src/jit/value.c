@@ -212,12 +212,12 @@ static LLVMTypeRef kept_type(const struct jit_gen *g, uint32_t reg)
 
 static LLVMValueRef slot_of(struct jit_gen *g, uint32_t reg)
 {
-    if (!g->slot[reg]) {
+    if (!g->w->regs[reg].slot) {
         /* What a program reads before it writes is zero, and never one of LLVM's undefined values. */
-        g->slot[reg] = jit_alloca(g, kept_type(g, reg), "");
-        LLVMBuildStore(g->prelude, LLVMConstNull(kept_type(g, reg)), g->slot[reg]);
+        g->w->regs[reg].slot = jit_alloca(g, kept_type(g, reg), "");
+        LLVMBuildStore(g->prelude, LLVMConstNull(kept_type(g, reg)), g->w->regs[reg].slot);
     }
-    return g->slot[reg];
+    return g->w->regs[reg].slot;
 }
 
 LLVMValueRef jit_get(struct jit_gen *g, uint32_t reg)
@@ -379,7 +379,7 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
     case IR_SREG_TID_X:
     case IR_SREG_TID_Y:
     case IR_SREG_TID_Z:
-        v = g->tid[sreg - IR_SREG_TID_X];
+        v = g->w->tid[sreg - IR_SREG_TID_X];
         if (!vec && jit_is_vec(v))
             return LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
         if (vec && !jit_is_vec(v))
@@ -395,7 +395,7 @@ static LLVMValueRef special(struct jit_gen *g, uint32_t sreg, bool vec)
         v = lane_masks(g, sreg);
         return vec ? v : LLVMBuildExtractElement(g->b, v, LLVMConstInt(g->i32, 0, 0), "");
     case IR_SREG_WARPID:
-        return LLVMBuildLShr(g->b, g->first, LLVMConstInt(g->i32, 5, 0), "");
+        return LLVMBuildLShr(g->b, g->w->first, LLVMConstInt(g->i32, 5, 0), "");
     case IR_SREG_SMID:
     case IR_SREG_GRIDID:
         return LLVMConstInt(g->i32, 0, 0);
@@ -493,8 +493,8 @@ void jit_set(struct jit_gen *g, unsigned which, LLVMValueRef v)
         v = LLVMBuildSelect(g->b, keep, v, LLVMBuildLoad2(g->b, kept, slot, ""), "");
     }
     LLVMBuildStore(g->b, v, slot);
-    g->checked[reg] = 0; /* the new value's alignment is unknown */
-    g->agree[reg] = (struct jit_agree) { 0 };
+    g->w->regs[reg].checked = 0; /* the new value's alignment is unknown */
+    g->w->regs[reg].agree = (struct jit_agree) { 0 };
 }
 
 LLVMValueRef jit_bits(struct jit_gen *g, LLVMValueRef lanes)
