@@ -9,6 +9,9 @@
 
 #include <string.h>
 
+/* NVIDIA's driver refuses versions above its own. A driver beside us may be newer than we are, but not by so much. */
+#define VERSION_MAX 20000
+
 /* The first row whose base is not less than `name`. */
 static size_t lower_bound(const struct rt_proc *table, size_t count, const char *name)
 {
@@ -51,7 +54,7 @@ static CUresult find(const char *symbol, void **pfn, int version, cuuint64_t fla
                      CUdriverProcAddressQueryResult *status)
 {
     const cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    if (!symbol || !pfn || (flags & ~known) || flags == known)
+    if (!symbol || !pfn || version > VERSION_MAX || (flags & ~known) || flags == known)
         return CUDA_ERROR_INVALID_VALUE;
     const struct rt_proc *p = rt_proc_find(rt_procs, rt_procs_count, symbol, version,
                                            flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, status);

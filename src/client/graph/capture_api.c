@@ -181,10 +181,12 @@ CUresult rt_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     int r = rt_enter_any();
     if (r)
         return r;
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    if (!mode)
         return CUDA_ERROR_INVALID_VALUE;
+    /* NVIDIA's driver takes any number. Here one that is no mode is the strictest. */
     CUstreamCaptureMode before = rt_capture_mode;
-    rt_capture_mode = *mode;
+    bool known = (unsigned)*mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
+    rt_capture_mode = known ? *mode : CU_STREAM_CAPTURE_MODE_GLOBAL;
     *mode = before;
     return CUDA_SUCCESS;
 }

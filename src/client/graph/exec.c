@@ -282,10 +282,22 @@ static bool same_device(const struct rt_params *a, const struct rt_params *b)
     return a->type != CU_GRAPH_NODE_TYPE_KERNEL || rt_kernel_device(&a->kernel) == rt_kernel_device(&b->kernel);
 }
 
+/* As documented: rows of bytes may become longer, rectangles stay what they are. */
+static bool same_rectangle(const struct rt_params *a, const struct rt_params *b)
+{
+    const struct wire_rec_fill *x = &a->fill.record, *y = &b->fill.record;
+    return (x->height <= 1 && y->height <= 1) ||
+           (x->width == y->width && x->height == y->height && x->element_size == y->element_size);
+}
+
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
 {
     if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
         !same_device(&n->params, params) || is_nowhere(params)) {
+        rt_params_finish(params);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (params->type == CU_GRAPH_NODE_TYPE_MEMSET && !same_rectangle(&n->params, params)) {
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -119,7 +119,7 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
 {
     *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
     if (!out->array)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
     rt_copy_place_array(out);
     return CUDA_SUCCESS;
 }
@@ -195,7 +195,7 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
 
 int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
 {
-    if (p->srcLOD || p->dstLOD)
+    if ((p->srcLOD && p->srcMemoryType == CU_MEMORYTYPE_ARRAY) || (p->dstLOD && p->dstMemoryType == CU_MEMORYTYPE_ARRAY))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
     const struct side_spec dst = { .type = p->dstMemoryType,

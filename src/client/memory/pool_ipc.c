@@ -118,6 +118,8 @@ CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
         return r;
     if (!pool_out || flags || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
+    if (fcntl((int)(intptr_t)handle, F_GETFD) < 0)
+        return CUDA_ERROR_UNKNOWN;
     r = read_name((int)(intptr_t)handle, &n);
     if (r)
         return r;

@@ -466,7 +466,7 @@ CUresult rt_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *
     for (size_t i = 0; i < count; i++) {
         r = check_location(&desc[i].location);
         if (r)
-            return r;
+            return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;
         if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
             desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             return CUDA_ERROR_INVALID_VALUE;

@@ -131,6 +131,7 @@ int rt_memory_insert(struct rt_range *r)
     if (result == CUDA_SUCCESS) {
         size_t i = upper_bound(r->base);
         r->id = ++ids;
+        r->sync = rt_memory_is_device(r) || rt_memory_is_managed(r);
         memmove(ranges + i + 1, ranges + i, (count - i) * sizeof(*ranges));
         ranges[i] = *r;
         count++;

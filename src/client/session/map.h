@@ -39,7 +39,7 @@ struct rt_range {
     struct rt_block *block;       /* of the pool that it came from; NULL: of none */
     struct rt_physical *physical; /* what is mapped there; NULL: not RT_MEMORY_VIRTUAL */
     unsigned access;              /* of RT_MEMORY_VIRTUAL: two bits of CUmemAccess_flags for each device */
-    bool sync;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait */
+    bool sync;                    /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls wait; they do so anyway */
 };
 
 /* The range that contains `address`. A copy: it may be freed the next moment, as in any program that does so. */

@@ -5,6 +5,9 @@
 #include "client/gen/api.h"
 #include "client/stream/context.h"
 
+/* What NVIDIA's driver answers for a stream whose policy was never set. */
+#define POLICY_NONE ((CUsynchronizationPolicy)-1)
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* hints of all streams */
 
 static int32_t attribute(CUdevice_attribute a)
@@ -124,7 +127,7 @@ CUresult rt_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
         value->accessPolicyWindow = st->hints.window;
         break;
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-        value->syncPolicy = policy ? (CUsynchronizationPolicy)policy : CU_SYNC_POLICY_AUTO;
+        value->syncPolicy = policy ? (CUsynchronizationPolicy)policy : POLICY_NONE;
         break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
         value->priority = st->priority;

@@ -77,6 +77,16 @@ CUresult rt_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
     return rt_cuDeviceGetUuid_v2(uuid, dev);
 }
 
+/* Identifiers of Windows. */
+CUresult rt_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
+{
+    const struct rt_device *d;
+    int r = find(dev, &d);
+    if (r)
+        return r;
+    return luid && deviceNodeMask ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult rt_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
     const struct rt_device *d;

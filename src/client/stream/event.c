@@ -363,6 +363,8 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
     r = r ? r : rt_capture_event_used(hEvent);
+    if (r == CUDA_ERROR_CAPTURED_EVENT)
+        r = CUDA_ERROR_INVALID_VALUE; /* as NVIDIA's driver; cuEventQuery says which */
     r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
