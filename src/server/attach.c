@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/result.h"
 #include "server/object.h"
@@ -120,7 +121,7 @@ static void end_signals(struct srv_attachment *a)
         srv_say(c->server, "Client {PID: %u, Context ID: 0}: its signals cannot be ended", c->pid);
         return;
     }
-    tp_signals_end(page, tp_signal_recorder(c->window_base));
+    tp_signals_end(page, tp_signal_recorder(c->window_base, (uint32_t)getpid()));
     munmap(page, TP_SIGNAL_PAGE);
 }
 
@@ -140,10 +141,7 @@ static void attachment_destroy(struct srv_attachment *a)
     a->range->mappings--;
     if (a->own_range)
         range_destroy(a->range);
-    o->mappings--;
-    if (o->mappings == 0 && o->source && o->source->doomed)
-        srv_memory_free(o->source, NULL, NULL, 0);
-    srv_object_unref(o);
+    srv_object_close(o);
     free(a);
 }
 
@@ -162,8 +160,7 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
         return GM_CUDA_OUT_OF_MEMORY;
     }
     a->session = c;
-    a->object = srv_object_ref(o);
-    o->mappings++;
+    a->object = srv_object_open(o);
     a->range = range;
     a->own_range = own_range;
     range->mappings++;

@@ -50,7 +50,7 @@ static struct srv_object *object_new(struct srv_session *owner, enum srv_quantit
     o->refs = 1;
     o->uid = owner->uid;
     o->owner = owner;
-    o->fd = o->token_fd = -1;
+    o->fd = o->token_fd = o->door = -1;
     gm_list_append(&owner->server->objects, &o->link);
     return o;
 }
@@ -66,7 +66,23 @@ void srv_object_unref(struct srv_object *o)
         srv_keeper_cuda_release(o->handle);
     tp_close_foreign(o->fd); /* in which there may be many pages */
     gm_close(o->token_fd);
+    if (o->door >= 0)
+        tp_hang_up(o->door);
     free(o);
+}
+
+struct srv_object *srv_object_open(struct srv_object *o)
+{
+    o->mappings++;
+    return srv_object_ref(o);
+}
+
+void srv_object_close(struct srv_object *o)
+{
+    o->mappings--;
+    if (o->mappings == 0 && o->source && o->source->doomed)
+        srv_memory_free(o->source, NULL, NULL, 0);
+    srv_object_unref(o);
 }
 
 /* Memory of its own. A CUresult. */
@@ -216,14 +232,15 @@ void srv_objects_end(struct srv_session *c, bool all)
 
 /* --- tokens ------------------------------------------------------------------------------------------------------- */
 
-static int make_token(struct srv_object *o)
+static int make_token(struct srv_server *s, struct srv_object *o)
 {
     if (o->shared)
         return GM_CUDA_SUCCESS;
     if (getrandom(o->token, sizeof(o->token), 0) != (ssize_t)sizeof(o->token))
         return GM_CUDA_OPERATING_SYSTEM;
-    o->shared = true;
-    return GM_CUDA_SUCCESS;
+    int r = s->private_mode && !s->memory_apart ? srv_door_open(s, o->token) : GM_CUDA_SUCCESS;
+    o->shared = r == GM_CUDA_SUCCESS;
+    return r;
 }
 
 /* Takes as long for every token. */
@@ -251,6 +268,47 @@ struct srv_object *srv_object_by_token(struct srv_session *c, const uint8_t *tok
     return NULL;
 }
 
+struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size)
+{
+    gm_list_for_each (o, &s->objects, struct srv_object, link)
+        if (o->shared && o->door < 0 && size == SRV_TOKEN_BYTES && o->uid == geteuid() && same_token(o->token, token))
+            return o;
+    return NULL;
+}
+
+/* A whole sealed memfd may be mapped; what the other server says lies in it has to. */
+static bool lies_within(struct srv_session *c, const struct wire_object_fetched *f, int fd)
+{
+    struct stat st;
+    return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_size > 0 &&
+           tp_memfd_check(fd, (uint64_t)st.st_size, false) == 0 && f->host <= 1 && f->size && f->size % SRV_PAGE == 0 &&
+           f->offset % SRV_PAGE == 0 && f->size <= (uint64_t)st.st_size && f->offset <= (uint64_t)st.st_size - f->size &&
+           f->length <= f->size && f->skip <= f->size - f->length && f->size <= c->window_size / 2 &&
+           srv_session_heap(c, f->host, f->device) != NULL;
+}
+
+struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f, const uint8_t *token,
+                                    int fd, int *result)
+{
+    struct srv_object *o = lies_within(c, f, fd) ? object_new(c, SRV_HOST_BYTES, 0) : NULL;
+    *result = o ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
+    if (!o) {
+        tp_close_foreign(fd);
+        return NULL;
+    }
+    o->owner = NULL; /* who has it open pays, as for any other's */
+    o->host = f->host;
+    o->device = f->device;
+    o->fd = fd;
+    o->offset = f->offset;
+    o->size = f->size;
+    o->skip = f->skip;
+    o->length = f->length;
+    memcpy(o->token, token, SRV_TOKEN_BYTES);
+    o->shared = true;
+    return o;
+}
+
 /* --- requests ----------------------------------------------------------------------------------------------------- */
 
 static void answer_made(struct srv_session *c, uint64_t serial, int result, uint32_t number,
@@ -265,6 +323,13 @@ static void answer_made(struct srv_session *c, uint64_t serial, int result, uint
                                         .compressible = made && o->compressible };
     wire_pack_object_made(&e, serial, &m);
     srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
+}
+
+void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o, int result)
+{
+    uint32_t number = 0;
+    int r = o ? name_create(c, o, &number) : result;
+    answer_made(c, serial, r, number, o);
 }
 
 static int create_named(struct srv_session *c, const struct wire_object_create *m, uint32_t *number,
@@ -325,13 +390,17 @@ const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p)
     return NULL;
 }
 
-/* A CUresult. */
-static int make_token_fd(struct srv_object *o)
+/* Where there may be other servers the token is in it, for their clients. A CUresult. */
+static int make_token_fd(struct srv_server *s, struct srv_object *o)
 {
     struct stat st;
     if (o->token_fd >= 0)
         return GM_CUDA_SUCCESS;
-    o->token_fd = tp_memfd_create("gmux-token", 0);
+    bool told = s->private_mode && !s->memory_apart;
+    int r = told ? make_token(s, o) : GM_CUDA_SUCCESS;
+    if (r)
+        return r;
+    o->token_fd = told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token)) : tp_memfd_create("gmux-token", 0);
     if (o->token_fd < 0 || fstat(o->token_fd, &st) < 0) {
         o->token_fd = gm_close(o->token_fd);
         return GM_CUDA_OUT_OF_MEMORY;
@@ -345,7 +414,7 @@ const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p)
     struct wire_object_export m;
     wire_get_object_export(&p->body, &m);
     struct srv_object *o = srv_object_named(c, m.object);
-    int r = c->failed ? c->failed : o && !o->host ? make_token_fd(o) : GM_CUDA_INVALID_VALUE;
+    int r = c->failed ? c->failed : o && !o->host ? make_token_fd(c->server, o) : GM_CUDA_INVALID_VALUE;
     struct wire_enc e = srv_encoder(c->server);
     wire_pack_object_token(&e, p->header.serial, &(struct wire_object_token) { r });
     srv_session_answer(c, p->header.serial, &e, r == 0 ? &o->token_fd : NULL, r == 0 ? 1 : 0);
@@ -388,7 +457,7 @@ static int share(struct srv_session *c, const struct wire_memory_share *m, struc
         if (r)
             return r;
     }
-    return *out ? make_token(*out) : GM_CUDA_INVALID_VALUE;
+    return *out ? make_token(c->server, *out) : GM_CUDA_INVALID_VALUE;
 }
 
 const char *srv_on_memory_share(struct srv_session *c, struct tp_packet *p)

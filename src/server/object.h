@@ -26,6 +26,7 @@ struct srv_allocation;
 struct srv_session;
 struct srv_server;
 struct tp_packet;
+struct wire_object_fetched;
 
 struct srv_object {
     struct gm_list link; /* server->objects */
@@ -43,6 +44,7 @@ struct srv_object {
     uint64_t handle; /* the keeper's; 0: none */
     uint8_t token[SRV_TOKEN_BYTES];
     bool shared;  /* the token is good */
+    int door;     /* to the private server that it was fetched from; -1: it is our own */
     int token_fd; /* -1: never exported */
     ino_t token_inode;
     struct srv_session *owner; /* who pays; NULL: gone */
@@ -54,6 +56,18 @@ struct srv_object {
 /* Takes and gives back a reference. With the last one it is freed. */
 struct srv_object *srv_object_ref(struct srv_object *o);
 void srv_object_unref(struct srv_object *o);
+
+/* Has it open, mapped here or in another server: a reference and a mapping. */
+struct srv_object *srv_object_open(struct srv_object *o);
+void srv_object_close(struct srv_object *o);
+
+/* door.c: what a token names, for another private server of the same user; NULL: nothing. */
+struct srv_object *srv_object_for_visitor(struct srv_server *s, const uint8_t *token, size_t size);
+/* What another private server gave for a token, without a name yet; takes `fd`. NULL with a CUresult. */
+struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f, const uint8_t *token,
+                                    int fd, int *result);
+/* Gives it a name and answers; without an object the result alone. */
+void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o, int result);
 
 /* A session's name for an object; NULL: there is no such. */
 struct srv_object *srv_object_named(struct srv_session *c, uint32_t name);

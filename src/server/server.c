@@ -149,6 +149,7 @@ int srv_server_init(struct srv_server *s, const char *device_name)
     memset(s, 0, sizeof(*s));
     s->device_name = device_name;
     s->link.fd = -1;
+    srv_door_init(&s->door);
     s->limits = (struct srv_limits) { .share_pct = 100 };
     srv_server_limit_memory(s);
     gm_list_init(&s->objects);
@@ -241,6 +242,7 @@ void srv_server_check_end(struct srv_server *s)
     srv_say(s, "Exiting");
     s->has_link = false;
     srv_peer_close(&s->link);
+    srv_door_close(s);
     srv_executor_close(&s->executor);
     uv_close((uv_handle_t *)&s->terminate, NULL);
     uv_close((uv_handle_t *)&s->dump, NULL);

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "server/account.h"
 #include "server/blame.h"
+#include "server/door.h"
 #include "server/executor.h"
 #include "server/memory.h"
 #include "server/peer.h"
@@ -151,6 +152,7 @@ struct srv_server {
     bool link_lost;
     char pipe_directory[TP_DIRECTORY_MAX + 1];
 
+    struct srv_door door;
     struct srv_executor executor;
     struct srv_limits limits;
     struct srv_account account;
@@ -275,6 +277,7 @@ const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p);
+const char *srv_on_object_adopt(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p);
 const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p);

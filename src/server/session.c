@@ -487,6 +487,7 @@ static const struct request_rule {
     [WIRE_OBJECT_RELEASE] = { OPEN, false, srv_on_object_release },
     [WIRE_OBJECT_EXPORT] = { OPEN, true, srv_on_object_export },
     [WIRE_OBJECT_IMPORT] = { OPEN, true, srv_on_object_import },
+    [WIRE_OBJECT_ADOPT] = { OPEN, true, srv_on_object_adopt },
     [WIRE_RANGE_RESERVE] = { OPEN, true, srv_on_range_reserve },
     [WIRE_RANGE_RELEASE] = { OPEN, true, srv_on_range_release },
     [WIRE_OBJECT_MAP] = { OPEN, true, srv_on_object_map },

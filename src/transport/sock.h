@@ -40,6 +40,9 @@ GM_MUST_CHECK int tp_connect_now(const char *path);
 /* A connected pair, both CLOEXEC. 0 or -errno. */
 GM_MUST_CHECK int tp_pair(int fds[2]);
 
+/* 0 or -errno. */
+GM_MUST_CHECK int tp_make_nonblocking(int fd);
+
 /* Who connected, from SO_PEERCRED. 0 or -errno. */
 GM_MUST_CHECK int tp_peer(int fd, struct tp_peer *out);
 

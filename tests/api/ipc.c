@@ -9,12 +9,6 @@ static struct peer peers[9];
 #define MIB (1u << 20)
 
 /* What a peer is told; a name for each so that a test reads as what happens. */
-static void need_peers(void)
-{
-    if (!peer_possible())
-        tap_skip("no other process has this server");
-}
-
 static CUdeviceptr open_in(struct peer *p, CUipcMemHandle memory)
 {
     struct peer_message m = peer_answer(p, (struct peer_message) { .op = PEER_OPEN, .memory = memory });
@@ -26,7 +20,6 @@ static CUdeviceptr open_in(struct peer *p, CUipcMemHandle memory)
 static void seen_by_both(void)
 {
     static const size_t sizes[] = { 1000, 100000, 3 * MIB };
-    need_peers();
     for (unsigned i = 0; i < COUNT(sizes); i++) {
         CUdeviceptr before, p, there;
         CUipcMemHandle handle;
@@ -53,7 +46,6 @@ static void seen_by_both(void)
 
 static void the_other_way(void)
 {
-    need_peers();
     struct peer_message m = ASK(peers[0], .op = PEER_ALLOC, .size = 5 * MIB);
     CUdeviceptr p, base;
     size_t size;
@@ -77,7 +69,6 @@ static void the_other_way(void)
 
 static void opened_twice(void)
 {
-    need_peers();
     struct peer_message m = ASK(peers[0], .op = PEER_ALLOC, .size = 4096);
     CUdeviceptr there = m.pointer, p, q;
     m = ASK(peers[0], .op = PEER_GET_HANDLE, .pointer = there);
@@ -130,7 +121,6 @@ static void stale_and_forged(void)
     CUipcMemHandle handle;
     struct peer_message m;
     size_t left, total;
-    need_peers();
     if (tap_genuine())
         tap_skip("what a stale handle does is not defined");
     OK(cuMemAlloc(&p, 4096));
@@ -152,7 +142,6 @@ static void freed_while_open(void)
 {
     CUdeviceptr p, q, there;
     CUipcMemHandle handle;
-    need_peers();
     for (size_t size = 4096; size <= 4 * MIB; size *= 1024) {
         OK(cuMemAlloc(&p, size));
         OK(cuMemsetD8(p, 55, size));
@@ -172,7 +161,6 @@ static void freed_while_open(void)
 static void exporter_killed(void)
 {
     CUdeviceptr p[2];
-    need_peers();
     for (unsigned i = 0; i < 2; i++) {
         struct peer_message m = ASK(peers[1], .op = PEER_ALLOC, .size = i ? 4 * MIB : 4096);
         ASK_OK(peers[1], .op = PEER_SET, .pointer = m.pointer, .size = 4096, .value = 77 + i);
@@ -193,7 +181,6 @@ static void importer_killed(void)
 {
     CUdeviceptr p, there;
     CUipcMemHandle handle;
-    need_peers();
     OK(cuMemAlloc(&p, 4096));
     OK(cuMemsetD8(p, 8, 4096));
     OK(cuCtxSynchronize());
@@ -213,7 +200,6 @@ static void waits_for_the_others_word(void)
     CUdeviceptr p, there;
     CUipcMemHandle handle;
     CUstream stream;
-    need_peers();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc(&p, 4096));
     OK(cuMemsetD8(p, 0, 4096));
@@ -239,7 +225,6 @@ static void killed_waiting(void)
 {
     CUdeviceptr p;
     CUipcMemHandle handle;
-    need_peers();
     OK(cuMemAlloc(&p, 4096));
     OK(cuMemsetD8(p, 0, 4096));
     OK(cuCtxSynchronize());
@@ -262,7 +247,6 @@ static void waits_for_another(void)
     CUstream stream;
     CUdeviceptr flag;
     unsigned char byte = 0;
-    need_peers();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc(&flag, 1));
     OK(cuMemsetD8(flag, 0, 1));
@@ -296,7 +280,6 @@ static void others_wait_for_us(void)
     CUstream stream;
     CUipcEventHandle handle;
     _Atomic int open = 0;
-    need_peers();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
     OK(cuIpcGetEventHandle(&handle, event));
@@ -341,7 +324,6 @@ static void recorder_killed(void)
 {
     CUevent event;
     CUstream stream;
-    need_peers();
     not_of_the_dead_natively();
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     struct peer_message m = ASK(peers[4], .op = PEER_EVENT);
@@ -413,14 +395,12 @@ static void importer_gone(struct peer *p, bool killed)
 
 static void importer_killed_recording(void)
 {
-    need_peers();
     not_of_the_dead_natively();
     importer_gone(&peers[5], true);
 }
 
 static void importer_exits_recording(void)
 {
-    need_peers();
     not_of_the_dead_natively();
     importer_gone(&peers[6], false);
 }
@@ -432,7 +412,6 @@ static void importer_killed_in_a_kernel(void)
     CUdeviceptr word;
     CUipcMemHandle memory;
     CUipcEventHandle handle;
-    need_peers();
     not_of_the_dead_natively();
     if (!tap_computes())
         tap_skip("the device runs no kernels");

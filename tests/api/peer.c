@@ -282,8 +282,3 @@ void peer_exit(struct peer *p)
         tap_fail(__FILE__, __LINE__, "the other process is gone");
     peer_wait(p);
 }
-
-bool peer_possible(void)
-{
-    return tap_genuine() || !tap_alone();
-}

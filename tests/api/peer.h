@@ -79,7 +79,4 @@ void peer_exit(struct peer *p);
 /* Waits for one that was told to exit. */
 void peer_wait(struct peer *p);
 
-/* True if other processes share the device with us: not so with a server of our own. */
-bool peer_possible(void);
-
 #endif

@@ -50,12 +50,6 @@ static CUdeviceptr send_pointer(struct peer *to, CUdeviceptr p)
     return m.pointer;
 }
 
-static void need_peers(void)
-{
-    if (!peer_possible())
-        tap_skip("no other process has this server");
-}
-
 static void supported(void)
 {
     int types = 0;
@@ -66,7 +60,6 @@ static void supported(void)
 /* Two allocations, a small and a large one, by two processes. */
 static void seen_by_all(void)
 {
-    need_peers();
     CUmemoryPool pool = make_pool();
     CUdeviceptr small = allocate(pool, 5000, 11), other = allocate(pool, 5000, 33),
                 large = allocate(pool, 3 * MIB, 22);
@@ -101,7 +94,6 @@ static void seen_by_all(void)
 /* One allocation in the middle of another's use: what is freed here is used again, and the importer still has its own. */
 static void comes_and_goes(void)
 {
-    need_peers();
     CUmemoryPool pool = make_pool();
     CUdeviceptr kept = allocate(pool, 4096, 7);
     send_pool(&peers[0], pool);
@@ -123,7 +115,6 @@ static void comes_and_goes(void)
 
 static void importer_killed(void)
 {
-    need_peers();
     CUmemoryPool pool = make_pool();
     CUdeviceptr p = allocate(pool, 100000, 9);
     send_pool(&peers[2], pool);
@@ -138,7 +129,6 @@ static void importer_killed(void)
 /* Data of another pool, or made up. */
 static void not_of_this_pool(void)
 {
-    need_peers();
     CUmemoryPool a = make_pool(), b = make_pool();
     struct peer_message m = { .op = PEER_POOL_POINTER };
     CUdeviceptr p = allocate(b, 4096, 1);

@@ -28,8 +28,8 @@ static void need_users(void)
 {
     if (getuid() != 0)
         tap_skip("only root can be several users");
-    if (tap_genuine() || !peer_possible())
-        tap_skip("no other process has this server");
+    if (tap_genuine())
+        tap_skip("NVIDIA's driver does not look at users");
     if (!others_reach_this())
         tap_skip("other users cannot reach this folder");
 }

@@ -449,8 +449,6 @@ static void exported_to_others(void)
     CUdeviceptr p;
     size_t size = 2 * unit();
     int fd;
-    if (!peer_possible())
-        tap_skip("no other process has this server");
     OK(cuMemAddressReserve(&p, size, 0, 0, 0));
     OK(cuMemCreate(&handle, size, &plain, 0));
     OK(cuMemMap(p, size, 0, handle, 0));

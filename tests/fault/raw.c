@@ -321,6 +321,7 @@ void raw_client_wait_offer(struct raw_client *c, int fd)
     RAW_CHECK(tp_session_attach(&c->shared, c->fds[0], m.session_size) == 0);
     tp_ring_init_producer(&c->ring, &c->shared.control->ring, c->shared.ring_data, c->shared.ring_size);
     c->window_base = m.window_base;
+    c->server_pid = m.server_pid;
     c->window_size = m.window_size;
     c->device = map_at(m.window_base, m.window_size / 2, c->fds[1]);
     c->host = map_at(m.window_base + m.window_size / 2, m.window_size / 2, c->fds[2]);

@@ -43,6 +43,7 @@ struct raw_client {
     struct tp_ring ring;
     int fds[3];
     uint64_t window_base;
+    uint32_t server_pid;
     uint64_t window_size;
     uint8_t *device; /* the areas, mapped at the window */
     uint8_t *host;

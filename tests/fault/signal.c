@@ -71,7 +71,7 @@ static uint64_t open_page(struct raw_client *c, const struct page *page)
 static uint32_t take(struct raw_client *c, struct tp_signal *s)
 {
     uint32_t number;
-    RAW_CHECK(tp_signal_take(s, tp_signal_recorder(c->window_base), TP_SIGNAL_NONE, &number) == 0);
+    RAW_CHECK(tp_signal_take(s, tp_signal_recorder(c->window_base, c->server_pid), TP_SIGNAL_NONE, &number) == 0);
     return number;
 }
 
@@ -194,7 +194,7 @@ static void again_and_again(void)
         uint32_t numbers[TP_SIGNAL_WORDS], one_more;
         open_client(&importer, 221);
         uint64_t at = open_page(&importer, &page);
-        uint32_t who = tp_signal_recorder(importer.window_base);
+        uint32_t who = tp_signal_recorder(importer.window_base, importer.server_pid);
         for (unsigned k = 0; k < TP_SIGNAL_WORDS; k++)
             numbers[k] = take(&importer, s);
         RAW_CHECK(tp_signal_take(s, who, TP_SIGNAL_NONE, &one_more) < 0);

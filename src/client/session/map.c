@@ -97,7 +97,8 @@ bool rt_memory_set_sync(uint64_t address, bool sync)
 {
     pthread_rwlock_wrlock(&map_lock);
     size_t i = upper_bound(address);
-    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size && rt_memory_is_device(&ranges[i - 1]);
+    bool found = i > 0 && address - ranges[i - 1].base < ranges[i - 1].size &&
+                 (rt_memory_is_device(&ranges[i - 1]) || rt_memory_is_managed(&ranges[i - 1]));
     if (found)
         ranges[i - 1].sync = sync;
     pthread_rwlock_unlock(&map_lock);
@@ -131,7 +132,6 @@ int rt_memory_insert(struct rt_range *r)
     if (result == CUDA_SUCCESS) {
         size_t i = upper_bound(r->base);
         r->id = ++ids;
-        r->sync = rt_memory_is_device(r) || rt_memory_is_managed(r);
         memmove(ranges + i + 1, ranges + i, (count - i) * sizeof(*ranges));
         ranges[i] = *r;
         count++;

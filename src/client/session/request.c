@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "client/session/adopt.h"
 #include "client/session/session.h"
 
 #define FREES_OUT_MAX 32u
@@ -247,12 +248,24 @@ int rt_request_object_export(struct rt_session *s, uint32_t object, int *fd)
     return end(s, r == CUDA_SUCCESS && *fd < 0 ? server_gone(s) : r);
 }
 
+/* Request lock held. What another program's server has for the token becomes an object of ours. */
+static int adopt(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], struct wire_object_made *answer,
+                 int *host_fd)
+{
+    GM_AUTO_FD int fd = rt_adopt_fetch(s, token);
+    const struct wire_object_adopt m = { .token = { token, RT_TOKEN_BYTES } };
+    return fd < 0 ? CUDA_ERROR_INVALID_VALUE : rt_ask_object_adopt(s, &m, fd, answer, host_fd);
+}
+
 int rt_request_object_import(struct rt_session *s, int fd, struct rt_made *out)
 {
+    uint8_t token[RT_TOKEN_BYTES];
     struct wire_object_made answer;
     int host_fd;
     begin(s);
     int r = rt_ask_object_import(s, fd, &answer, &host_fd);
+    if (r == CUDA_ERROR_INVALID_VALUE && rt_adopt_token(s, fd, token))
+        r = adopt(s, token, &answer, &host_fd);
     *out = made(s, &answer, host_fd);
     r = end(s, r);
     if (r || out->device >= 0)
@@ -317,12 +330,30 @@ int rt_request_memory_share(struct rt_session *s, uint64_t address, uint32_t obj
     return end(s, r);
 }
 
+/* Once it is open it needs no name. Request lock held. */
+static int open_adopted(struct rt_session *s, const struct wire_memory_open *m, struct wire_memory_opened *answer,
+                        int *fd)
+{
+    struct wire_object_made made;
+    GM_AUTO_FD int host_fd = -1;
+    int r = adopt(s, m->token.data, &made, &host_fd);
+    if (r)
+        return r;
+    uint32_t name = made.object;
+    r = rt_ask_memory_open(s, m, answer, fd);
+    (void)rt_ask_object_release(s, &(struct wire_object_release) { .object = name });
+    return r;
+}
+
 int rt_request_memory_open(struct rt_session *s, const uint8_t token[RT_TOKEN_BYTES], uint64_t *address,
                            uint64_t *size, int *device, int *fd)
 {
+    const struct wire_memory_open m = { .token = { token, RT_TOKEN_BYTES } };
     struct wire_memory_opened answer;
     begin(s);
-    int r = rt_ask_memory_open(s, &(struct wire_memory_open) { .token = { token, RT_TOKEN_BYTES } }, &answer, fd);
+    int r = rt_ask_memory_open(s, &m, &answer, fd);
+    if (r == CUDA_ERROR_INVALID_VALUE)
+        r = open_adopted(s, &m, &answer, fd);
     if (r == CUDA_SUCCESS && !in_area(s, *fd >= 0, answer.address, answer.size))
         r = server_gone(s);
     *address = answer.address;

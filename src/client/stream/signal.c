@@ -42,7 +42,7 @@ static struct gm_list pages = { &pages, &pages }; /* lock */
 
 static uint32_t self(void)
 {
-    return tp_signal_recorder(rt_session->window_base);
+    return tp_signal_recorder(rt_session->window_base, rt_session->server_pid);
 }
 
 /* Puts the page that `fd` stands for at `address`, or the host area's own back. */
