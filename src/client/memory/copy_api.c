@@ -119,7 +119,7 @@ static int make_array_side(CUarray handle, uint64_t x, uint64_t y, uint64_t z, s
 {
     *out = (struct rt_side) { .kind = RT_SIDE_ARRAY, .array = rt_array_find(handle), .x = x, .y = y, .z = z };
     if (!out->array)
-        return handle ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     rt_copy_place_array(out);
     return CUDA_SUCCESS;
 }
@@ -140,6 +140,8 @@ static int make_side(const struct side_spec *spec, const struct rt_box *box, str
         *out = (struct rt_side) { .kind = RT_SIDE_UNIFIED, .address = spec->device };
         break;
     case CU_MEMORYTYPE_ARRAY:
+        if (!spec->array)
+            return CUDA_ERROR_INVALID_VALUE;
         return make_array_side(spec->array, spec->x, spec->y, spec->z, out);
     default:
         return CUDA_ERROR_INVALID_VALUE;

@@ -38,6 +38,7 @@ static int get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for drivers of other devices, of which none reaches this memory */
         if (host)
             return CUDA_ERROR_INVALID_VALUE;
+        (void)rt_memory_set_sync(ptr, true); /* as NVIDIA's driver does for those */
         *(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS *)data = (CUDA_POINTER_ATTRIBUTE_P2P_TOKENS) { 0 };
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:

@@ -224,9 +224,9 @@ int rt_capture_event_used(CUevent event)
     const struct rt_event_capture *ec = rt_event_capture(event);
     if (ec) {
         struct rt_capture *c = rt_capture_find(ec->id);
+        r = c && c->invalidated ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
         if (c)
             c->invalidated = true;
-        r = CUDA_ERROR_CAPTURED_EVENT;
     }
     rt_capture_unlock();
     return r;

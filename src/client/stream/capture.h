@@ -83,7 +83,8 @@ static inline int rt_capture_check(struct rt_stream *st, bool synchronous)
 }
 /* cuCtxSynchronize. */
 int rt_capture_context_used(struct rt_context *c);
-/* An event that was recorded in a capture is asked about: CUDA_ERROR_CAPTURED_EVENT, or CUDA_SUCCESS if it is none. */
+/* An event that was recorded in a capture is asked about: CUDA_ERROR_CAPTURED_EVENT, in one that is
+ * spoilt already CUDA_ERROR_INVALID_VALUE, or CUDA_SUCCESS if it is none. */
 int rt_capture_event_used(CUevent event);
 
 /* --- with the graph lock held ---------------------------------------------------------------------------------------- */

@@ -363,8 +363,6 @@ CUresult rt_cuEventSynchronize(CUevent hEvent)
     struct rt_event *e;
     int r = enter(hEvent, &c, &e);
     r = r ? r : rt_capture_event_used(hEvent);
-    if (r == CUDA_ERROR_CAPTURED_EVENT)
-        r = CUDA_ERROR_INVALID_VALUE; /* as NVIDIA's driver; cuEventQuery says which */
     r = r ? r : rt_capture_unsafe();
     if (r)
         return r;
@@ -431,7 +429,7 @@ CUresult rt_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
         return r;
     if (!pHandle)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!e->signal.page)
+    if (!e->signal.page || !rt_signal_is_own(&e->signal)) /* what others made is not passed on */
         return CUDA_ERROR_INVALID_HANDLE;
     r = rt_signal_handle(&e->signal, &h);
     if (r == CUDA_SUCCESS)
@@ -447,8 +445,10 @@ CUresult rt_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
     if (r)
         return r;
     memcpy(&h, &handle, sizeof(h));
-    if (!phEvent || !rt_ipc_handle_is(&h, RT_IPC_EVENT))
+    if (!phEvent)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!rt_ipc_handle_is(&h, RT_IPC_EVENT))
+        return CUDA_ERROR_MAP_FAILED;
     struct rt_event *e = rt_object_take(&events);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
