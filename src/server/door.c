@@ -56,9 +56,12 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
     struct wire_object_fetched answer = { .result = GM_CUDA_INVALID_VALUE };
     if (o) {
         v->object = srv_object_open(o);
-        answer = (struct wire_object_fetched) {
-            .host = o->host, .device = o->device, .offset = o->offset, .size = o->size, .skip = o->skip, .length = o->length
-        };
+        answer = (struct wire_object_fetched) { .host = o->host,
+                                                .device = o->device,
+                                                .offset = o->offset,
+                                                .size = o->size,
+                                                .skip = o->skip,
+                                                .length = o->length };
     }
     struct wire_enc e = srv_encoder(v->server);
     wire_pack_object_fetched(&e, packet->header.serial, &answer);

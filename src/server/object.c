@@ -281,10 +281,10 @@ static bool lies_within(struct srv_session *c, const struct wire_object_fetched 
 {
     struct stat st;
     return tp_is_memory(fd) && fstat(fd, &st) == 0 && st.st_size > 0 &&
-           tp_memfd_check(fd, (uint64_t)st.st_size, false) == 0 && f->host <= 1 && f->size && f->size % SRV_PAGE == 0 &&
-           f->offset % SRV_PAGE == 0 && f->size <= (uint64_t)st.st_size && f->offset <= (uint64_t)st.st_size - f->size &&
-           f->length <= f->size && f->skip <= f->size - f->length && f->size <= c->window_size / 2 &&
-           srv_session_heap(c, f->host, f->device) != NULL;
+           tp_memfd_check(fd, (uint64_t)st.st_size, false) == 0 && f->host <= 1 && f->size &&
+           f->size % SRV_PAGE == 0 && f->offset % SRV_PAGE == 0 && f->size <= (uint64_t)st.st_size &&
+           f->offset <= (uint64_t)st.st_size - f->size && f->length <= f->size && f->skip <= f->size - f->length &&
+           f->size <= c->window_size / 2 && srv_session_heap(c, f->host, f->device) != NULL;
 }
 
 struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_object_fetched *f, const uint8_t *token,
@@ -400,7 +400,8 @@ static int make_token_fd(struct srv_server *s, struct srv_object *o)
     int r = told ? make_token(s, o) : GM_CUDA_SUCCESS;
     if (r)
         return r;
-    o->token_fd = told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token)) : tp_memfd_create("gmux-token", 0);
+    o->token_fd =
+        told ? tp_memfd_from_bytes("gmux-token", o->token, sizeof(o->token)) : tp_memfd_create("gmux-token", 0);
     if (o->token_fd < 0 || fstat(o->token_fd, &st) < 0) {
         o->token_fd = gm_close(o->token_fd);
         return GM_CUDA_OUT_OF_MEMORY;

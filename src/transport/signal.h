@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct tp_signal_page) == TP_SIGNAL_PAGE, "layout");
 
 /* A client's name in these pages, which no other client of the server has while it has its window: not 0. Private servers
  * share pages, too: the lower bits of the server's process number tell them apart. */
-#define TP_SIGNAL_WINDOW_BITS 32u /* windows are aligned to 2 to the power of this, at least */
+#define TP_SIGNAL_WINDOW_BITS  32u /* windows are aligned to 2 to the power of this, at least */
 #define TP_SIGNAL_SERVER_SHIFT (47u - TP_SIGNAL_WINDOW_BITS) /* addresses of programs have 47 bits */
 static inline uint32_t tp_signal_recorder(uint64_t window_base, uint32_t server_pid)
 {

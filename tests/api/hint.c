@@ -57,7 +57,8 @@ static void policy(void)
     CUstreamAttrValue v;
     OK(cuMemAlloc(&p, 4));
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    EQ(get(s, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY).syncPolicy, (CUsynchronizationPolicy)-1); /* nobody set one */
+    EQ(get(s, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY).syncPolicy,
+       (CUsynchronizationPolicy)-1); /* nobody set one */
     for (int i = CU_SYNC_POLICY_BLOCKING_SYNC; i >= CU_SYNC_POLICY_AUTO; i--) {
         uint32_t word = 0;
         memset(&v, 0, sizeof(v));

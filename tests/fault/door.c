@@ -42,8 +42,9 @@ static void start(void)
     close(fds[1]);
     RAW_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     wire_enc_init(&e, buffer, sizeof(buffer));
-    wire_pack_hello(
-        &e, 0, &(struct wire_hello) { .version = WIRE_VERSION, .protocol_min = WIRE_VERSION, .share_pct = 100, .priority = -1 });
+    wire_pack_hello(&e, 0,
+                    &(struct wire_hello) {
+                        .version = WIRE_VERSION, .protocol_min = WIRE_VERSION, .share_pct = 100, .priority = -1 });
     RAW_CHECK(tp_send(fds[0], &e, NULL, 0) == 0);
     raw_client_open(&a, fds[0]);
 }

@@ -197,7 +197,8 @@ static int copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool synchronous)
 
 int rt_copy_describe(const CUDA_MEMCPY3D *p, struct rt_box *out)
 {
-    if ((p->srcLOD && p->srcMemoryType == CU_MEMORYTYPE_ARRAY) || (p->dstLOD && p->dstMemoryType == CU_MEMORYTYPE_ARRAY))
+    if ((p->srcLOD && p->srcMemoryType == CU_MEMORYTYPE_ARRAY) ||
+        (p->dstLOD && p->dstMemoryType == CU_MEMORYTYPE_ARRAY))
         return CUDA_ERROR_INVALID_VALUE;
     *out = (struct rt_box) { .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
     const struct side_spec dst = { .type = p->dstMemoryType,

@@ -17,7 +17,8 @@ static int import(const void *out, const void *desc, bool fd)
     return fd ? CUDA_ERROR_UNKNOWN : (int)rt_not_supported("memory and semaphores of other interfaces", &said);
 }
 
-CUresult rt_cuImportExternalMemory(CUexternalMemory *extMem_out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
+CUresult rt_cuImportExternalMemory(CUexternalMemory *extMem_out,
+                                   const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc)
 {
     return import(extMem_out, memHandleDesc,
                   memHandleDesc && memHandleDesc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD);
