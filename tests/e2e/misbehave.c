@@ -18,6 +18,9 @@
  *                  memory that only it writes; prints the count, or the error
  *   steady         adds to numbers until there is something to read; prints how often, if they were right all the time
  *   limit          what cuMemGetInfo says is there, and the result of allocating more than that
+ *   fill           allocates and fills until that is refused, prints the error and how much it has; for each line until "end" whether it
+ *                  is still there
+ *   eat PID MIB    takes memory until that process is gone, which is success, or it has so much
  *   mess SEED      everything at once until it is killed, or has had enough
  *   churn ROUNDS   that many "mess", four at once, each killed, or stopped and killed, at a random point
  */
@@ -367,6 +370,45 @@ static int limit(void)
     return 0;
 }
 
+/* Copies fill it, so that the pages are the executor's. */
+static int fill(void)
+{
+    enum { PIECE = 16 << 20 };
+    CUdeviceptr piece[4096];
+    char line[64];
+    unsigned n = 0;
+    uint32_t word;
+    CUresult r;
+    start();
+    while (n < 4096 && (r = cuMemAlloc(&piece[n], PIECE)) == CUDA_SUCCESS) {
+        MUST(cuMemsetD32(piece[n], n, PIECE / 4));
+        MUST(cuCtxSynchronize());
+        n++;
+    }
+    printf("%d after %u MiB\n", (int)r, n * 16);
+    while (fgets(line, sizeof(line), stdin) && strcmp(line, "end\n") != 0) {
+        r = CUDA_SUCCESS;
+        for (unsigned i = 0; i < n && r == CUDA_SUCCESS; i++)
+            if ((r = cuMemcpyDtoH(&word, piece[i] + PIECE - 4, sizeof(word))) == CUDA_SUCCESS && word != i)
+                r = CUDA_ERROR_UNKNOWN;
+        printf("still: %d\n", (int)r);
+    }
+    return 0;
+}
+
+static int eat(pid_t until, unsigned long most_mib)
+{
+    enum { BITE = 64 << 10 };
+    for (unsigned long eaten = 0; eaten < most_mib << 20; eaten += BITE) {
+        void *p = malloc(BITE);
+        if (kill(until, 0) != 0)
+            return 0;
+        if (p)
+            memset(p, 1, BITE);
+    }
+    return 1;
+}
+
 static int mess(uint32_t seed)
 {
     CUdeviceptr held[8] = { 0 }, p;
@@ -489,6 +531,10 @@ int main(int argc, char **argv)
         return steady();
     if (strcmp(what, "limit") == 0)
         return limit();
+    if (strcmp(what, "fill") == 0)
+        return fill();
+    if (strcmp(what, "eat") == 0 && argc > 3)
+        return eat((pid_t)number, strtoul(argv[3], NULL, 10));
     if (strcmp(what, "mess") == 0)
         return mess((uint32_t)number);
     if (strcmp(what, "churn") == 0)

@@ -1,0 +1,83 @@
+# A machine, or a control group, that runs out of memory, with real programs on the software device.
+
+load helper
+
+LIMIT_MIB=512
+
+setup() {
+    real_setup
+    make_group
+}
+
+teardown() {
+    [ -z "${group:-}" ] || echo 0 > "$home/cgroup.procs"
+    common_teardown
+    [ -z "${group:-}" ] || until_true 100 rmdir "$group" 2>/dev/null
+}
+
+# A control group of version 2 or 1 with so much memory; what is started from here on is in it.
+make_group() {
+    local root=/sys/fs/cgroup
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    if grep -qw memory "$root/cgroup.subtree_control" 2>/dev/null; then
+        home=$root$(sed -n 's/^0:://p' /proc/self/cgroup) limit=memory.max swap=memory.swap.max events=memory.events
+    else
+        root+=/memory limit=memory.limit_in_bytes swap=memory.swappiness events=memory.oom_control
+        home=$root$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
+    fi
+    mkdir "$root/gmux-test.$$" 2>/dev/null || skip "needs the right to make control groups"
+    group=$root/gmux-test.$$
+    [ -e "$group/$limit" ] || skip "needs a memory controller"
+    echo $((LIMIT_MIB << 20)) > "$group/$limit"
+    echo 0 > "$group/$swap" || true
+    echo 0 > "$group/cgroup.procs"
+}
+
+killed() {
+    awk '/^oom_kill / { print $2 }' "$group/$events"
+}
+
+@test "a control group smaller than the device: cuMemAlloc fails, and nobody is killed" {
+    start_daemon
+    start_program idle "$misbehave" idle
+    program_says idle 41
+    executor=$(the_executor)
+    start_program fill "$misbehave" fill
+    filled() { grep -q '^2 after' "$DIR/fill.out"; }
+    until_true 300 filled
+    cat "$DIR/fill.out"
+    mib=$(sed -n 's/^2 after \([0-9]*\) MiB/\1/p' "$DIR/fill.out")
+    [ "$mib" -ge $((LIMIT_MIB / 4)) ]
+    [ "$mib" -lt "$LIMIT_MIB" ]
+    echo more >&"$idle_in"
+    program_says idle 42
+    [ "$(the_executor)" = "$executor" ]
+    [ "$(killed)" = 0 ]
+    end_program fill
+    end_program idle
+}
+
+@test "the kernel kills the executor for memory: who had nothing in flight goes on" {
+    start_daemon
+    start_program idle "$misbehave" idle
+    program_says idle 41
+    start_program fill "$misbehave" fill
+    filled() { grep -q '^2 after' "$DIR/fill.out"; }
+    until_true 300 filled
+    for round in 1 2; do
+        executor=$(the_executor)
+        echo 1000 > "/proc/$executor/oom_score_adj" # it is chosen
+        "$misbehave" eat "$executor" $((LIMIT_MIB * 2)) || true # it may be next
+        until_true 100 gone "$executor"
+        [ "$(killed)" -ge "$round" ]
+        echo more >&"$idle_in"
+        program_says idle $((41 + round))
+        echo more >&"$fill_in"
+        program_says fill "still: 0"
+        : > "$DIR/fill.out"
+        [ "$(the_executor)" != "$executor" ]
+    done
+    run -0 "$GMUX_BUILD/examples/vecadd"
+    end_program fill
+    end_program idle
+}
