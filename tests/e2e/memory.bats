@@ -53,6 +53,9 @@ killed() {
     program_says idle 42
     [ "$(the_executor)" = "$executor" ]
     [ "$(killed)" = 0 ]
+    # Were it otherwise, the compiler would go first.
+    jit=$(cat "/proc/$executor/task"/*/children)
+    [ -z "$jit" ] || [ "$(cat "/proc/${jit%% *}/oom_score_adj")" = 1000 ]
     end_program fill
     end_program idle
 }

@@ -19,6 +19,7 @@
 #include "device/soft/ptx/ptx.h"
 
 #define GLOBALS_ALIGN      256u
+#define LEAST_INSTR_BYTES  128u /* of a module's memory, for each instruction */
 #define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
 #define FUNCTION_REGISTERS 32u  /* what occupancy is computed from; nothing here depends on registers */
 
@@ -226,7 +227,7 @@ static int refused(const struct ptx_error *e, int error, char *why, size_t why_s
     snprintf(why, why_size, "%s%s%u:%u: %s", e->unit, e->unit[0] ? ":" : "", e->line, e->column, e->text);
     if (error == -EPROTONOSUPPORT)
         return GM_CUDA_UNSUPPORTED_PTX_VERSION;
-    return error == -ENOMEM ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
+    return error == -ENOMEM || error == -E2BIG ? GM_CUDA_OUT_OF_MEMORY : GM_CUDA_INVALID_PTX;
 }
 
 static int text_parse(struct dev_client *c, const char *text, size_t size, struct dev_module **out, char *why,
@@ -236,10 +237,11 @@ static int text_parse(struct dev_client *c, const char *text, size_t size, struc
     struct ptx_error error = { 0 };
     uint32_t kernels = 0;
     size = strnlen(text, size);
-    int r = ptx_parse(text, size, &ir, &error);
-    if (r < 0) {
+    /* More could not be charged. While it is parsed it takes twice as much. */
+    const uint64_t most = c->dev->code_max / 2 / LEAST_INSTR_BYTES;
+    int r = ptx_parse_within(text, size, most, &ir, &error);
+    if (r < 0)
         return refused(&error, r, why, why_size);
-    }
     for (uint32_t i = 0; i < ir->fn_count; i++)
         kernels += ir->fns[i].is_entry;
     struct dev_module *m = soft_module_create(c, kernels);

@@ -138,6 +138,28 @@ Test(charge, a_little_text_does_not_become_a_lot)
 #endif
 }
 
+/* On a small device there is room for less of it. */
+Test(charge, a_small_device_parses_less)
+{
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    struct dev_module *m;
+    rig.dev->code_max = 32 * MIB;
+    strcpy(text, ".version 7.0\n.target sm_75\n.address_size 64\n.func f(.reg .u64 p)\n{\n");
+    for (unsigned i = 0; i < 2000; i++)
+        add("st.u64 [p], p;\n");
+    add("ret;\n}\n.visible .entry k()\n{\n");
+    for (unsigned i = 0; i < 500; i++)
+        add("call f, (0);\n");
+    add("ret;\n}\n");
+    cr_assert_eq(load(c, &m), GM_CUDA_OUT_OF_MEMORY);
+    const unsigned long peak_kib = peak();
+    cr_log_info("at most %lu MiB resident", peak_kib >> 10);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    cr_assert_lt(peak_kib, 64u << 10);
+#endif
+    rig_client_remove(&rig, 0);
+}
+
 static void *load_bombs(void *client)
 {
     for (unsigned i = 0; i < 4; i++) {

@@ -21,7 +21,6 @@ struct ir_inliner {
 
 /* Elements that may be copied: what one device function called in a great many places needs, and a little text cannot
  * become a lot of memory. An instruction takes some 200 bytes. */
-#define INLINE_MAX_WORK (1ull << 22)
 #define INLINE_LEAST    (1ull << 18)
 #define INLINE_TIMES    64u /* for each instruction that stands in the text */
 
@@ -443,7 +442,7 @@ static bool expand(struct ir_inliner *in, uint32_t f)
 }
 
 /* Depth first over the calls, without recursion: state 0 not seen, 1 on the path, 2 done. */
-bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why)
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most, struct ir_problem *why)
 {
     struct ir_inliner in = { .m = m, .raws = raws, .why = why };
     struct frame {
@@ -454,7 +453,7 @@ bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_prob
     in.most = INLINE_LEAST;
     for (uint32_t i = 0; i < m->fn_count; i++)
         in.most += (uint64_t)raws[i].instr_count * INLINE_TIMES;
-    in.most = GM_MIN(in.most, INLINE_MAX_WORK);
+    in.most = GM_MIN(in.most, (uint64_t)most);
     struct frame *path = calloc(m->fn_count, sizeof(*path));
     uint8_t *state = calloc(m->fn_count, 1);
     bool right = (path && state) || no_memory(&in);

@@ -105,7 +105,7 @@ static inline struct ir_src ir_src_reg(uint32_t reg)
 
 /* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks what its callees
  * lack, and those that they call themselves. */
-bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, struct ir_problem *why);
+bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most, struct ir_problem *why);
 
 /* Turns .param variables into registers, or into local memory where they are used as memory. */
 bool ir_promote_temps(struct ir_raw_fn *raw, struct ir_problem *why);

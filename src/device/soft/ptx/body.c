@@ -16,7 +16,7 @@ bool ptx_add_fixup(struct ptx_parser *p, const struct ptx_token *name, uint32_t 
 bool ptx_append_instr(struct ptx_parser *p, const struct ir_instr *i)
 {
     struct ir_raw_fn *raw = p->raw;
-    if (raw->instr_count >= IR_MAX_INSTRS || p->instr_total >= IR_MAX_MODULE_INSTRS) {
+    if (raw->instr_count >= IR_MAX_INSTRS || p->instr_total >= p->instr_most) {
         struct ptx_token at = { .line = i->line, .column = i->column };
         return ptx_fail(p, -E2BIG, &at, "too many instructions");
     }

@@ -149,7 +149,7 @@ static bool note_lack(struct ptx_parser *p, uint32_t fn)
 /* From parsed text to the final form. */
 static bool finish_module(struct ptx_parser *p)
 {
-    if (!ir_inline_calls(p->m, p->raws, &p->why))
+    if (!ir_inline_calls(p->m, p->raws, p->instr_most, &p->why))
         return false;
     for (uint32_t f = 0; f < p->m->fn_count; f++) {
         struct ir_raw_fn *raw = &p->raws[f];
@@ -196,6 +196,11 @@ static bool parse(struct ptx_parser *p, const char *text, size_t size)
 
 int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err)
 {
+    return ptx_parse_within(text, size, IR_MAX_MODULE_INSTRS, out, err);
+}
+
+int ptx_parse_within(const char *text, size_t size, uint64_t instrs, struct ir_module **out, struct ptx_error *err)
+{
     struct ptx_parser *p = calloc(1, sizeof(*p));
     *out = NULL;
     memset(err, 0, sizeof(*err));
@@ -204,6 +209,7 @@ int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_
         return -ENOMEM;
     }
     p->fn = IR_NONE;
+    p->instr_most = (uint32_t)GM_MIN(instrs, (uint64_t)IR_MAX_MODULE_INSTRS);
     if (parse(p, text, size) && !p->why.error)
         *out = gm_take_ptr(p->m);
     int error = p->why.error;

@@ -106,7 +106,7 @@ struct ptx_parser {
     uint32_t depth; /* 0: module scope */
     struct ptx_fixup *fixups;
     uint32_t fixup_count, fixup_cap;
-    uint32_t instr_total, reg_total;
+    uint32_t instr_total, instr_most, reg_total;
     struct ir_problem *lacking; /* why variables of the module cannot be had */
     uint32_t lacking_count, lacking_cap;
     struct ptx_unit *units; /* none: a plain text */
