@@ -120,7 +120,6 @@ static int serve(void)
 
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left to stop an endless compile */
-    prctl(PR_SET_DUMPABLE, 0);
     int r = jit_sandbox_enter(&what);
     if (r < 0) {
         fprintf(stderr, "gmux-jit: sandbox: %s: %s\n", what, strerror(-r));

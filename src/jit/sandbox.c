@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,7 +46,8 @@ static void volunteer(void)
 int jit_sandbox_enter(const char **what)
 {
     int r;
-    volunteer();
+    volunteer(); /* before its files in /proc are root's */
+    prctl(PR_SET_DUMPABLE, 0);
     *what = "limits";
     if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||
         (r = limit(RLIMIT_CPU, JIT_SANDBOX_CPU_S)) < 0)

@@ -21,8 +21,8 @@ struct ir_inliner {
 
 /* Elements that may be copied: what one device function called in a great many places needs, and a little text cannot
  * become a lot of memory. An instruction takes some 200 bytes. */
-#define INLINE_LEAST    (1ull << 18)
-#define INLINE_TIMES    64u /* for each instruction that stands in the text */
+#define INLINE_LEAST (1ull << 18)
+#define INLINE_TIMES 64u /* for each instruction that stands in the text */
 
 /* One call being replaced. */
 struct ir_site {
