@@ -10,12 +10,11 @@ setup() {
 }
 
 teardown() {
-    [ -z "${group:-}" ] || echo 0 > "$home/cgroup.procs"
     common_teardown
     [ -z "${group:-}" ] || until_true 100 rmdir "$group" 2>/dev/null
 }
 
-# A control group of version 2 or 1 with so much memory; what is started from here on is in it.
+# A control group of version 2 or 1 with so much memory.
 make_group() {
     local root=/sys/fs/cgroup
     [ "$(id -u)" = 0 ] || skip "needs root"
@@ -30,7 +29,18 @@ make_group() {
     [ -e "$group/$limit" ] || skip "needs a memory controller"
     echo $((LIMIT_MIB << 20)) > "$group/$limit"
     echo 0 > "$group/$swap" || true
+}
+
+# The daemon, and so server and executor, are in the group, and the programs are not.
+start_daemon_inside() {
     echo 0 > "$group/cgroup.procs"
+    start_daemon
+    echo 0 > "$home/cgroup.procs"
+}
+
+eat_inside() {
+    echo 0 > "$group/cgroup.procs"
+    exec "$misbehave" eat "$@"
 }
 
 killed() {
@@ -38,7 +48,7 @@ killed() {
 }
 
 @test "a control group smaller than the device: cuMemAlloc fails, and nobody is killed" {
-    start_daemon
+    start_daemon_inside
     start_program idle "$misbehave" idle
     program_says idle 41
     executor=$(the_executor)
@@ -61,7 +71,7 @@ killed() {
 }
 
 @test "the kernel kills the executor for memory: who had nothing in flight goes on" {
-    start_daemon
+    start_daemon_inside
     start_program idle "$misbehave" idle
     program_says idle 41
     start_program fill "$misbehave" fill
@@ -70,7 +80,7 @@ killed() {
     for round in 1 2; do
         executor=$(the_executor)
         echo 1000 > "/proc/$executor/oom_score_adj" # it is chosen
-        "$misbehave" eat "$executor" $((LIMIT_MIB * 2)) || true # it may be next
+        (eat_inside "$executor" $((LIMIT_MIB * 2))) || true # it may be next
         until_true 100 gone "$executor"
         [ "$(killed)" -ge "$round" ]
         echo more >&"$idle_in"
