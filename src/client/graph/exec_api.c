@@ -11,10 +11,32 @@
     ((uint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |                \
      CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
 
+/* Memory that a graph allocates is there once. */
+static bool allocates(const struct rt_graph *g)
+{
+    gm_list_for_each (n, &g->nodes, struct rt_node, link)
+        if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            return true;
+    return false;
+}
+
+/* Graph lock. */
+static int make(struct rt_graph *g, uint64_t flags, CUgraphExec *out)
+{
+    struct rt_exec *e;
+    if (!g || g->inner || g->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (rt_exec_find(g->instance) && allocates(g))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    int r = rt_exec_create(g, flags, &e);
+    if (r == CUDA_SUCCESS)
+        *out = g->instance = (CUgraphExec)rt_object_handle(&rt_execs, &e->object);
+    return r;
+}
+
 static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
     static atomic_bool said;
-    struct rt_exec *e;
     struct rt_context *c;
     int r = rt_enter(&c);
     if (r)
@@ -24,10 +46,7 @@ static int instantiate(CUgraphExec *out, CUgraph graph, uint64_t flags)
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
         return rt_not_supported("a graph that kernels launch", &said);
     rt_graph_lock();
-    const struct rt_graph *g = rt_graph_find(graph);
-    r = g && !g->inner && !g->capturing ? rt_exec_create(g, flags, &e) : CUDA_ERROR_INVALID_VALUE;
-    if (r == CUDA_SUCCESS)
-        *out = (CUgraphExec)rt_object_handle(&rt_execs, &e->object);
+    r = make(rt_graph_find(graph), flags, out);
     rt_graph_unlock();
     return r;
 }

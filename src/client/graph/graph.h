@@ -56,6 +56,7 @@ struct rt_graph {
     bool inner;             /* an executable graph's: no program has its handle */
     bool capturing;         /* a capture that began without a graph adds to it; the program's only when that ends */
     CUgraph original;
+    CUgraphExec instance; /* the last one made of it */
     struct rt_retained *retained;
     uint32_t retained_count;
 };

@@ -167,7 +167,8 @@ int rt_kernel_attribute_set(struct rt_kernel *k, CUlaunchAttributeID id, const C
 {
     if (id == CU_LAUNCH_ATTRIBUTE_IGNORE)
         return CUDA_SUCCESS;
-    if (!attribute_known(id))
+    if (!attribute_known(id) || id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+        id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) /* in a graph those are edges */
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t count = k->attributes_count;
     CUlaunchAttribute *all = calloc(count + 1, sizeof(*all));

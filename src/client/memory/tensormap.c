@@ -8,6 +8,7 @@
 #include "client/stream/call.h"
 #include "client/session/companion.h"
 #include "client/stream/context.h"
+#include "device/array.h"
 
 #define RANK_MAX 5u
 
@@ -103,6 +104,14 @@ CUresult rt_cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddres
     return (CUresult)ask("cuTensorMapReplaceAddress", &said, &w, tensorMap);
 }
 
+static CUresult linear_width(size_t *out, CUarray_format format, unsigned channels, CUdevice dev)
+{
+    if (!out || !dev_array_element((uint32_t)format, channels))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (size_t)rt_session->devices[dev].attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    return CUDA_SUCCESS;
+}
+
 /* The genuine library beside us knows; it needs no context for that. */
 CUresult rt_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
                                                unsigned numChannels, CUdevice dev)
@@ -114,8 +123,9 @@ CUresult rt_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarr
         return (CUresult)r;
     if (dev < 0 || (unsigned)dev >= rt_session->device_count)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!rt_session->memory_apart ||
-        !rt_companion_function("cuDeviceGetTexture1DLinearMaxWidth", &genuine, sizeof(genuine)))
+    if (!rt_session->memory_apart)
+        return linear_width(maxWidthInElements, format, numChannels, dev);
+    if (!rt_companion_function("cuDeviceGetTexture1DLinearMaxWidth", &genuine, sizeof(genuine)))
         return rt_not_supported("cuDeviceGetTexture1DLinearMaxWidth", &said);
     return genuine(maxWidthInElements, format, numChannels, dev);
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "client/gen/api.h"
 #include "client/stream/capture.h"
+#include "client/stream/event.h"
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("launch");
 
@@ -203,6 +204,7 @@ CUresult rt_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
 enum attribute_use {
     ATTRIBUTE_HINT,    /* about speed: heeded or not */
     ATTRIBUTE_MATTERS, /* goes to the device */
+    ATTRIBUTE_EVENT,   /* recorded behind the kernel */
     ATTRIBUTE_REFUSED, /* nobody here could honour it */
     ATTRIBUTE_UNKNOWN,
 };
@@ -224,6 +226,7 @@ static enum attribute_use attribute_use(const CUlaunchAttribute *a)
                                                                                            : ATTRIBUTE_HINT;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        return ATTRIBUTE_EVENT;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return ATTRIBUTE_REFUSED;
     default:
@@ -255,7 +258,7 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
         if (use == ATTRIBUTE_UNKNOWN)
             return CUDA_ERROR_INVALID_VALUE;
         if (use == ATTRIBUTE_REFUSED)
-            return (int)rt_not_supported("a launch with an event, or of a node that kernels update", &said);
+            return (int)rt_not_supported("a launch of a node that kernels update", &said);
         if (use == ATTRIBUTE_MATTERS && !rt_session->memory_apart && !can_cooperate(a))
             return CUDA_ERROR_NOT_SUPPORTED; /* as the device's attributes say */
         if (use != ATTRIBUTE_MATTERS)
@@ -267,6 +270,37 @@ int rt_launch_take_attributes(struct rt_launch *l, const CUlaunchAttribute *attr
     return CUDA_SUCCESS;
 }
 
+static CUevent event_of(const CUlaunchAttribute *a)
+{
+    switch (a->id) {
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        return a->value.launchCompletionEvent.event;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        return a->value.programmaticEvent.event;
+    default:
+        return NULL;
+    }
+}
+
+static int check_events(const CUlaunchConfig *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT && !rt_event_is_plain(event_of(&config->attrs[i])))
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* When all blocks have begun, or said that they may be followed, is a time that CUDA leaves to the driver: here it is the
+ * end of the kernel. */
+static int record_events(const CUlaunchConfig *config)
+{
+    int r = CUDA_SUCCESS;
+    for (unsigned i = 0; i < config->numAttrs && r == CUDA_SUCCESS; i++)
+        if (attribute_use(&config->attrs[i]) == ATTRIBUTE_EVENT)
+            r = (int)rt_cuEventRecord(event_of(&config->attrs[i]), config->hStream);
+    return r;
+}
+
 static int launch_config(const CUlaunchConfig *config, const void *f, void **params, void **extra)
 {
     struct rt_launch l;
@@ -275,6 +309,7 @@ static int launch_config(const CUlaunchConfig *config, const void *f, void **par
     if (r)
         return r;
     r = rt_launch_take_attributes(&l, config->attrs, config->numAttrs);
+    r = r ? r : check_events(config);
     if (r)
         return r;
     l.record.grid_x = config->gridDimX;
@@ -284,7 +319,8 @@ static int launch_config(const CUlaunchConfig *config, const void *f, void **par
     l.record.block_y = config->blockDimY;
     l.record.block_z = config->blockDimZ;
     l.record.shared_bytes = config->sharedMemBytes;
-    return launch(&l, f, config->hStream, params, extra, config);
+    r = launch(&l, f, config->hStream, params, extra, config);
+    return r ? r : record_events(config);
 }
 
 CUresult rt_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)

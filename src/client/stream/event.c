@@ -92,6 +92,12 @@ bool rt_event_exists(CUevent handle)
     return rt_object_find(&events, handle) != NULL;
 }
 
+bool rt_event_is_plain(CUevent handle)
+{
+    const struct rt_event *e = rt_object_find(&events, handle);
+    return e && !e->signal.page && (e->flags & CU_EVENT_DISABLE_TIMING);
+}
+
 bool rt_event_shared(CUevent handle)
 {
     const struct rt_event *e = rt_object_find(&events, handle);

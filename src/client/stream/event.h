@@ -14,6 +14,8 @@ int rt_event_point(CUevent handle, uint32_t *number, uint64_t *seq);
 int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign);
 bool rt_event_exists(CUevent handle);
 /* Other processes may use it, too. */
+/* Without times, and this process's alone. */
+bool rt_event_is_plain(CUevent handle);
 bool rt_event_shared(CUevent handle);
 /* Between rt_queue_begin() and rt_queue_end(), with the graph lock: what cuEventRecord does. CUresult. */
 int rt_event_put(CUevent handle, struct rt_stream *st);

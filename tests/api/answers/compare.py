@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 SECONDS = 90
+ALONE = ["information"]  # what others have allocated, and are giving back, shows in it
 
 
 def run(program, case):
@@ -30,8 +31,9 @@ def run(program, case):
 
 def run_all(program, jobs):
     cases = subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout.decode().split()
+    first = {case: run(program, case) for case in ALONE}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        return dict(zip(cases, pool.map(lambda case: run(program, case), cases)))
+        return dict(zip(cases, pool.map(lambda case: first.get(case) or run(program, case), cases)))
 
 
 def read_record(path):
