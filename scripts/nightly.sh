@@ -20,7 +20,7 @@ step() {
 step "cases" "$ptx/run" --tier=both tests/ptx/cases "$ptx/tables" "$ptx/matrices"
 step "probes" "$ptx/run" --tier=both "$ptx/probes"
 for isa in base v3; do
-    step "compiled for $isa" "$ptx/run" --tier=both --isa=$isa tests/ptx/cases "$ptx/tables" "$ptx/probes"
+    step "compiled for $isa" "$ptx/run" --tier=both --isa=$isa tests/ptx/cases "$ptx/tables" "$ptx/matrices" "$ptx/probes"
 done
 step "examples" "$ptx/corpus" examples/*/kernel.ptx bench/kernel.ptx bench/kernel_set.ptx
 step "random, interpreted" "$ptx/random_cases" --count="${COUNT:-2000}"

@@ -6,17 +6,12 @@
 
 #include "jit/target.h"
 
-static LLVMValueRef fma3(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
-{
-    return jit_call3(g, "llvm.fma", a, b, c);
-}
-
 /* Horner: c[n - 1] + x * (c[n - 2] + ...), highest power first. */
 static LLVMValueRef polynomial(struct jit_gen *g, LLVMValueRef x, const double *c, unsigned n)
 {
     LLVMValueRef r = jit_real(g, x, c[0]);
     for (unsigned k = 1; k < n; k++)
-        r = fma3(g, r, x, jit_real(g, x, c[k]));
+        r = jit_fma(g, r, x, jit_real(g, x, c[k]));
     return r;
 }
 
@@ -46,9 +41,9 @@ LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x)
         return LLVMBuildFDiv(g->b, jit_real(g, x, 1), jit_call1(g, "llvm.sqrt", x), "");
     LLVMValueRef y0 = rsqrt_estimate(g, x), bound = jit_real(g, x, g->target->avx512 ? 0x1p-12 : 0x1p-9);
     LLVMValueRef t = LLVMBuildFMul(g->b, x, y0, "");
-    LLVMValueRef e = fma3(g, LLVMBuildFNeg(g->b, t, ""), y0, jit_real(g, x, 1));
+    LLVMValueRef e = jit_fma(g, LLVMBuildFNeg(g->b, t, ""), y0, jit_real(g, x, 1));
     e = jit_select(g, less(g, e, bound), e, bound);
-    return fma3(g, LLVMBuildFMul(g->b, y0, jit_real(g, x, 0.5), ""), e, y0);
+    return jit_fma(g, LLVMBuildFMul(g->b, y0, jit_real(g, x, 0.5), ""), e, y0);
 }
 
 static LLVMValueRef to_int(struct jit_gen *g, LLVMValueRef x)
@@ -100,7 +95,7 @@ LLVMValueRef jit_lg2(struct jit_gen *g, LLVMValueRef x)
     LLVMValueRef p = polynomial(g, LLVMBuildFMul(g->b, s, s, ""), c, GM_ARRAY_LEN(c));
     LLVMValueRef whole = LLVMBuildSIToFP(g->b, e, t, "");
     whole = jit_select(g, tiny, LLVMBuildFSub(g->b, whole, jit_real(g, x, 24), ""), whole);
-    LLVMValueRef r = fma3(g, s, p, whole), zero = jit_real(g, x, 0), inf = jit_real(g, x, __builtin_inf());
+    LLVMValueRef r = jit_fma(g, s, p, whole), zero = jit_real(g, x, 0), inf = jit_real(g, x, __builtin_inf());
     LLVMValueRef nan = jit_real(g, x, __builtin_nan(""));
     r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealOEQ, x, inf, ""), inf, r);
     r = jit_select(g, LLVMBuildFCmp(g->b, LLVMRealULT, x, zero, ""), nan, r);

@@ -114,6 +114,10 @@ static LLVMValueRef int_rounded(struct jit_gen *g, LLVMValueRef v, LLVMTypeRef t
 static LLVMValueRef real_to_half(struct jit_gen *g, LLVMValueRef v, enum ir_type to)
 {
     if (to == IR_F16) {
+        if (!g->target->half) {
+            jit_leave(g);
+            return v;
+        }
         LLVMValueRef h = is_nearest(g->i) ? LLVMBuildFPTrunc(g->b, v, jit_like(v, g->f16), "") : half_rounded(g, v);
         h = jit_as_int(g, h);
         return jit_select(g, LLVMBuildFCmp(g->b, LLVMRealUNO, v, v, ""), jit_const(g, h, 0x7fff), h);
@@ -136,6 +140,8 @@ static LLVMValueRef real_source(struct jit_gen *g, unsigned k, bool vec)
     LLVMValueRef v;
     if (from == IR_F16) {
         v = jit_src(g, &g->i->src[k], IR_B16, vec);
+        if (!g->target->half)
+            jit_leave(g);
         return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, jit_like(v, g->f16), ""), jit_like(v, g->f32), "");
     }
     if (from == IR_BF16) {

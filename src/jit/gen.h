@@ -10,7 +10,7 @@
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
  * branches), barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
- * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, subnormal.c (arithmetic), cross.c
+ * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
 #ifndef GMUX_JIT_GEN_H
@@ -269,6 +269,8 @@ LLVMValueRef jit_saturate(struct jit_gen *g, LLVMValueRef v);
 LLVMValueRef jit_chunks(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count, unsigned chunk,
                         LLVMValueRef *args, unsigned arg_count, LLVMValueRef *more, unsigned more_count);
 LLVMValueRef jit_rounding(struct jit_gen *g);
+/* fma.c: a * b + c, rounded once. */
+LLVMValueRef jit_fma(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 /* On f32, scalars or vectors. */
 LLVMValueRef jit_rsqrt(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_ex2(struct jit_gen *g, LLVMValueRef x);

@@ -159,7 +159,7 @@ static void emit_arithmetic(struct jit_gen *g, bool vec)
         r = nearest ? LLVMBuildFDiv(g->b, args[0], args[1], "") : rounded(g, "div", args, 2, vec);
         break;
     default:
-        r = nearest ? jit_call3(g, "llvm.fma", args[0], args[1], args[2]) : rounded(g, "vfmadd", args, 3, vec);
+        r = nearest ? jit_fma(g, args[0], args[1], args[2]) : rounded(g, "vfmadd", args, 3, vec);
         break;
     }
     finish(g, flush ? jit_flush(g, r) : r);

@@ -65,7 +65,10 @@ const struct jit_target *jit_target_get(enum soft_isa isa)
     t->avx512 = isa == SOFT_ISA_NATIVE && has_feature(features, "avx512f") && has_feature(features, "avx512dq") &&
                 has_feature(features, "avx512bw") && has_feature(features, "avx512vl");
     t->avx2 = isa != SOFT_ISA_BASE && has_feature(features, "avx2") && has_feature(features, "fma");
+    t->fma = isa != SOFT_ISA_BASE && has_feature(features, "fma");
+    t->half = isa != SOFT_ISA_BASE && has_feature(features, "f16c");
 #else
+    t->fma = t->half = true;
     if (isa != SOFT_ISA_NATIVE)
         return NULL;
 #endif

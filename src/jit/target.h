@@ -13,6 +13,7 @@ struct jit_target {
     enum soft_isa isa;
     LLVMTargetMachineRef machine;
     bool avx512, avx2; /* x86: with what the vector forms of PTX instructions can be made */
+    bool fma, half;    /* has instructions for multiply-add with one rounding, and between f16 and f32 */
 };
 
 /* Once per process, before the sandbox closes: reads the CPU's features, registers the back end. False: this LLVM
