@@ -243,7 +243,7 @@ struct dev_ops {
      * time. NULL where they are anyway. */
     void (*flush)(struct dev_client *c);
     /* Operations accepted and not completed, over all queues of the client, or as many as the executor's limit where the device
-     * has enough of it for other reasons: the executor stops reading the ring at its limit. The client's thread. */
+     * has enough of it for other reasons; one that keeps much counts for several: the executor stops reading the ring at its limit. The client's thread. */
     uint32_t (*backlog)(struct dev_client *c);
 };
 

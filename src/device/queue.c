@@ -20,6 +20,8 @@
 #include "device/transfer.h"
 #include "device/value.h"
 
+#define WEIGHT_BYTES 1024u
+
 int dev_work_init(struct dev_work *w, struct dev_client *client, const struct dev_work_ops *ops,
                   const struct dev_events *events, struct tp_session *session, struct dev_window *window)
 {
@@ -222,8 +224,9 @@ static void advance(struct dev_queue *q)
         w->waiting -= (uint32_t)q->waiting;
         q->waiting = q->gated = false;
         gm_list_remove(&op->link);
+        uint32_t weight = op->weight;
         op_free(w, op);
-        atomic_fetch_sub_explicit(&w->backlog, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&w->backlog, weight, memory_order_relaxed);
         complete(q, seq);
     }
 }
@@ -328,8 +331,8 @@ static void queue_free(struct dev_queue *q)
     struct dev_work *w = q->work;
     gm_list_for_each_safe (op, &q->ops, struct dev_op, link) {
         gm_list_remove(&op->link);
+        atomic_fetch_sub_explicit(&w->backlog, op->weight, memory_order_relaxed);
         op_free(w, op);
-        atomic_fetch_sub_explicit(&w->backlog, 1, memory_order_relaxed);
     }
     w->waiting -= (uint32_t)q->waiting;
     gm_list_remove(&q->link);
@@ -367,6 +370,13 @@ void dev_work_destroy(struct dev_work *w)
 /* --- submission
  * ------------------------------------------------------------------------------------------------ */
 
+/* A stream that stands still keeps what its launches and writes were given: the more that is, the fewer of them. */
+static void weigh(struct dev_op *op, size_t size)
+{
+    op->weight = 1 + (uint32_t)(size / WEIGHT_BYTES);
+    atomic_fetch_add_explicit(&op->queue->work->backlog, op->weight, memory_order_relaxed);
+}
+
 /* With the lock held: an op on the caller's stack is done at once where nothing is before it, else a copy of
  * it with `tail` behind it is queued. A stack op that has to be started must be queued first: `start` keeps
  * its address. */
@@ -381,7 +391,7 @@ static int submit(struct dev_queue *q, uint64_t seq, const struct dev_op *op, co
     copy->queue = q;
     if (tail_size)
         memcpy(copy + 1, tail, tail_size);
-    atomic_fetch_add_explicit(&w->backlog, 1, memory_order_relaxed);
+    weigh(copy, tail_size);
     pthread_mutex_lock(&w->lock);
     gm_list_append(&q->ops, &copy->link);
     if (q->ops.next == &copy->link)
@@ -414,14 +424,14 @@ static int submit_wrong(struct dev_queue *q, uint64_t seq, int result, uint64_t 
     return dev_queue_mark(q, seq);
 }
 
-int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op)
+int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op, size_t size)
 {
     struct dev_work *w = q->work;
     op->kind = DEV_OP_LAUNCH;
     op->queue = q;
     op->seq = seq;
     op->started = op->finished = false;
-    atomic_fetch_add_explicit(&w->backlog, 1, memory_order_relaxed);
+    weigh(op, size);
     pthread_mutex_lock(&w->lock);
     gm_list_append(&q->ops, &op->link);
     if (q->ops.next == &op->link)

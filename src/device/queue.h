@@ -48,8 +48,9 @@ struct dev_op {
     struct dev_queue *queue;
     uint64_t seq;
     enum dev_op_kind kind;
-    bool started;  /* handed to the back end */
-    bool finished; /* .. and given back */
+    uint32_t weight; /* what it counts for in the backlog: 1, and one for each KiB that it keeps */
+    bool started;    /* handed to the back end */
+    bool finished;   /* .. and given back */
     union {
         struct dev_box box;
         struct dev_area area;
@@ -131,8 +132,8 @@ void dev_work_finish(struct dev_work *w, struct dev_op *op);
 /* The queue part of struct dev_ops, except launches. */
 int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out);
 void dev_queue_close(struct dev_queue *q);
-/* `op` with all but link, queue, seq filled, allocated with malloc() or by the back end; taken over. */
-int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op);
+/* `op` with all but link, queue, seq filled, allocated with malloc() or by the back end, with so many bytes behind it; taken over. */
+int dev_queue_launch(struct dev_queue *q, uint64_t seq, struct dev_op *op, size_t size);
 int dev_queue_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
 int dev_queue_write(struct dev_queue *q, uint64_t seq, uint64_t dst, const void *data, uint32_t size);
 int dev_queue_fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *r);

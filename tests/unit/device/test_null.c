@@ -132,6 +132,20 @@ Test(null, waits_for_another_queue)
     cr_assert_eq(rig.ops->backlog(c->client), 0);
 }
 
+/* The executor stops reading the ring at a number of operations, whatever these keep in memory. */
+Test(null, operations_that_keep_much_count_for_several)
+{
+    static uint8_t bytes[32768];
+    struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    uint64_t gate = rig_gate(&rig, c, 0);
+    for (int i = 0; i < 10; i++)
+        cr_assert_eq(rig.ops->write(c->queue[0], ++c->seq[0], c->base, bytes, sizeof(bytes)), 0);
+    cr_assert_geq(rig.ops->backlog(c->client), 10 * sizeof(bytes) / 1024);
+    rig_open_gate(&rig, c, 0, gate);
+    rig_wait(c, 0, 0);
+    cr_assert_eq(rig.ops->backlog(c->client), 0);
+}
+
 Test(null, gate_announces_itself_once)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 2, 0);

@@ -365,5 +365,5 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     n->task.priority = q->priority;
     n->task.block_ns = atomic_load_explicit(&k->block_ns, memory_order_relaxed);
     soft_module_ref(m);
-    return dev_queue_launch(q, seq, &n->op);
+    return dev_queue_launch(q, seq, &n->op, size);
 }
