@@ -396,5 +396,5 @@ void jit_emit_trap(struct jit_gen *g)
 {
     LLVMValueRef at = LLVMConstInt(g->i64, offsetof(struct soft_block, fault_thread), 0);
     LLVMBuildStore(g->b, thread_of(g, first_active(g)), LLVMBuildGEP2(g->b, g->i8, g->block, &at, 1, ""));
-    emit_end(g, SOFT_FAULT_TRAP);
+    emit_end(g, g->i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP);
 }

@@ -140,6 +140,45 @@ static void limits(void)
     OK(cuCtxDestroy(a));
 }
 
+/* A function that calls itself `n` times, and then writes n. */
+static const char calls_itself[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".func (.param .b32 r) f(.param .b32 n)\n{\n"
+    " .reg .b32 %a<4>; .reg .pred %p; .param .b32 p; .param .b32 q;\n"
+    " ld.param.u32 %a1, [n]; mov.u32 %a3, 0; setp.eq.u32 %p, %a1, 0; @%p bra done;\n"
+    " sub.u32 %a2, %a1, 1; st.param.b32 [p], %a2; call.uni (q), f, (p); ld.param.u32 %a3, [q]; add.u32 %a3, %a3, 1;\n"
+    "done: st.param.b32 [r], %a3; ret;\n}\n"
+    ".visible .entry k(.param .u64 out, .param .u32 n)\n{\n"
+    " .reg .b64 %d; .reg .b32 %a; .param .b32 p; .param .b32 q;\n"
+    " ld.param.u32 %a, [n]; st.param.b32 [p], %a; call.uni (q), f, (p); ld.param.u32 %a, [q];\n"
+    " ld.param.u64 %d, [out]; st.global.u32 [%d], %a; ret;\n}\n";
+
+static void stack(void)
+{
+    CUmodule m;
+    CUfunction k;
+    CUdeviceptr out;
+    unsigned n = 2000, written = 0;
+    int local = -1;
+    size_t before;
+    void *params[] = { &out, &n };
+    if (!tap_computes())
+        tap_skip("needs a device that computes");
+    OK(cuCtxGetLimit(&before, CU_LIMIT_STACK_SIZE));
+    OK(cuModuleLoadData(&m, calls_itself));
+    OK(cuModuleGetFunction(&k, m, "k"));
+    OK(cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, k));
+    TRUE(local < 1024); /* what is not known before the kernel runs does not count */
+    OK(cuMemAlloc(&out, 4));
+    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 256 << 10));
+    OK(cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(&written, out, 4));
+    EQ(written, n);
+    OK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, before));
+    OK(cuMemFree(out));
+    OK(cuModuleUnload(m));
+}
+
 static unsigned flags_now(void)
 {
     unsigned flags = 99;
@@ -267,9 +306,9 @@ static void reset(void)
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(primary), TEST(create_and_stack),     TEST(bad_creation), TEST(stale_handle), TEST(questions),
-        TEST(limits),  TEST(flags_of_the_primary), TEST(per_thread),   TEST(ownership),    TEST(none_current),
-        TEST(reset),
+        TEST(primary),    TEST(create_and_stack), TEST(bad_creation), TEST(stale_handle),
+        TEST(questions),  TEST(limits),           TEST(stack),        TEST(flags_of_the_primary),
+        TEST(per_thread), TEST(ownership),        TEST(none_current), TEST(reset),
     };
     return tap_main(tests, COUNT(tests));
 }

@@ -13,8 +13,8 @@
 const size_t ptx_type_size[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8 };
 static const char *const type_names[] = { "u8",  "s8",  "u16", "s16",  "u32", "s32",
                                           "u64", "s64", "f16", "bf16", "f32", "f64" };
-const char *const ptx_fault_name[] = { "none",   "address", "misaligned", "trap",
-                                       "assert", "barrier", "endless",    "other" };
+const char *const ptx_fault_name[] = { "none",    "address", "misaligned", "trap", "assert",
+                                       "barrier", "pc",      "endless",    "other" };
 
 #define ELEMENTS_MAX (1u << 20)
 #define POISON       0xa5

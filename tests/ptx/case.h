@@ -31,6 +31,7 @@ enum ptx_fault {
     PTX_FAULT_TRAP,
     PTX_FAULT_ASSERT,
     PTX_FAULT_BARRIER,
+    PTX_FAULT_PC,      /* call of what is no function */
     PTX_FAULT_ENDLESS, /* never expected */
     PTX_FAULT_OTHER,
 };

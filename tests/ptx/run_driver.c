@@ -82,6 +82,8 @@ static enum ptx_fault fault_of(cu_result r)
         return PTX_FAULT_ASSERT;
     case 716:
         return PTX_FAULT_MISALIGNED;
+    case 718:
+        return PTX_FAULT_PC;
     case 719:
         return PTX_FAULT_TRAP;
     default:

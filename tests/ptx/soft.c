@@ -20,6 +20,7 @@
 
 #define WINDOW_BYTES  (64u << 20)
 #define PARAMS_MAX    32764
+#define STACK_BYTES   2048 /* per thread */
 #define LAUNCH_MAX_MS 5000
 
 struct soft_bench {
@@ -216,7 +217,7 @@ static bool place_globals(struct soft_bench *s)
     }
     for (uint32_t k = 0; k < m->reloc_count; k++) {
         const struct ir_reloc *r = &m->relocs[k];
-        uint64_t value = s->globals[r->target] + (uint64_t)r->addend;
+        uint64_t value = (s->globals[r->target] + (uint64_t)r->addend) >> r->shift;
         memcpy((uint8_t *)(uintptr_t)s->globals[r->symbol] + r->offset, &value, r->size);
     }
     return true;
@@ -274,6 +275,8 @@ static enum ptx_fault fault_of(int outcome)
         return PTX_FAULT_ASSERT;
     case SOFT_FAULT_BARRIER:
         return PTX_FAULT_BARRIER;
+    case SOFT_FAULT_PC:
+        return PTX_FAULT_PC;
     default:
         return PTX_FAULT_OTHER;
     }
@@ -350,7 +353,7 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
     uint32_t threads = block[0] * block[1] * block[2], warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
     uint32_t shared = s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;
     uint64_t reserved = soft_shared_reserve(shared);
-    uint64_t local_stride = (code->local_bytes + 15ull) & ~15ull;
+    uint64_t local_stride = (code->local_bytes + (s->fn->uses_stack ? STACK_BYTES : 0) + 15ull) & ~15ull;
     uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
     uint64_t local = (local_stride * warps * 32 + 127) & ~127ull;
     uint8_t *area = aligned_alloc(128, 128 + SOFT_SHARED_GUARD + reserved + local + save_stride * warps);

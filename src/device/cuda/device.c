@@ -82,7 +82,7 @@ bool cuda_is_fatal(CUresult r)
     case GM_CUDA_ILLEGAL_INSTRUCTION:
     case GM_CUDA_MISALIGNED_ADDRESS:
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
+    case GM_CUDA_INVALID_PC:
     case GM_CUDA_LAUNCH_FAILED:
     case GM_CUDA_UNKNOWN:
         return true;

@@ -12,14 +12,19 @@
 #include "device/guard.h"
 #include "device/soft/exec/launch.h"
 #include "device/soft/interp/interp.h"
+#include "device/soft/ir/ir.h"
 #include "device/soft/kernel.h"
 #include "device/soft/loader/compiler.h"
+#include "wire/messages.h"
 
 /* What all clients' modules may take: a part of what the devices have, so that it follows the machine's memory. */
 #define CODE_PART 4u
 #define CODE_MOST (2ull << 30)
 /* What blocks of kernels may have of shared and local memory and registers. */
 #define SCRATCH_PART 8u
+
+#define LIMIT_STACK 0u    /* CU_LIMIT_STACK_SIZE */
+#define STACK_LIMIT 1024u /* until a program says otherwise */
 
 #define PRINT_BYTES (1u << 20) /* texts of one client's kernels that nobody has taken yet */
 
@@ -102,6 +107,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
+    atomic_init(&c->stack_limit, STACK_LIMIT);
     gm_list_init(&c->modules);
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->print_lock, NULL);
@@ -158,6 +164,25 @@ static uint32_t soft_backlog(struct dev_client *c)
     return atomic_load_explicit(&c->work.backlog, memory_order_relaxed);
 }
 
+/* --- limits ---------------------------------------------------------------------------------------------------- */
+
+/* Only that of stacks is the device's; it grows with that of any of the client's contexts. */
+static int soft_call(struct dev_client *c, const struct dev_call *call)
+{
+    struct wire_call_limit w;
+    if (call->function != WIRE_CALL_LIMIT_RAISE)
+        return GM_CUDA_NOT_SUPPORTED;
+    wire_get_call_limit(call->args, &w);
+    if (w.limit != LIMIT_STACK)
+        return GM_CUDA_NOT_SUPPORTED;
+    if (w.value > IR_MAX_LOCAL_BYTES)
+        return GM_CUDA_INVALID_VALUE;
+    uint32_t value = (uint32_t)w.value, now = atomic_load_explicit(&c->stack_limit, memory_order_relaxed);
+    while (now < value && !atomic_compare_exchange_weak(&c->stack_limit, &now, value))
+        ;
+    return GM_CUDA_SUCCESS;
+}
+
 /* --- memory ---------------------------------------------------------------------------------------------------- */
 
 static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
@@ -206,6 +231,7 @@ const struct dev_ops gmux_device = {
     .queue_create = soft_queue_create,
     .queue_destroy = dev_queue_close,
     .launch = soft_launch,
+    .call = soft_call,
     .copy = dev_queue_copy,
     .write = dev_queue_write,
     .fill = dev_queue_fill,

@@ -113,6 +113,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
     k->shared_static = fn->shared_static;
     k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;
     k->local_bytes = fn->local_bytes;
+    k->uses_stack = fn->uses_stack;
     for (int i = 0; i < 3; i++)
         k->reqntid[i] = fn->reqntid[0] ? GM_MAX(fn->reqntid[i], 1u) : 0;
 
@@ -314,7 +315,7 @@ static void globals_write(void *arg)
     }
     for (uint32_t i = 0; i < ir->reloc_count; i++) {
         const struct ir_reloc *r = &ir->relocs[i];
-        uint64_t value = m->globals[r->target] + (uint64_t)r->addend;
+        uint64_t value = (m->globals[r->target] + (uint64_t)r->addend) >> r->shift;
         memcpy((void *)(uintptr_t)(m->globals[r->symbol] + r->offset), &value, r->size);
     }
 }

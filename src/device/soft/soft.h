@@ -38,6 +38,7 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
+    _Atomic uint32_t stack_limit; /* bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE */
     pthread_mutex_t print_lock;
     struct tp_output output; /* print_lock to move texts there from the print buffer */
     pthread_mutex_t modules_lock;

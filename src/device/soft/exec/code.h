@@ -22,6 +22,7 @@ enum soft_outcome {
     SOFT_FAULT_UNSUPPORTED,
     SOFT_FAULT_ASSERT,  /* failed assert: its text is in the print buffer */
     SOFT_FAULT_BARRIER, /* threads wait at barriers that can never complete */
+    SOFT_FAULT_PC,      /* call of what is no function */
 };
 
 /* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches it through the

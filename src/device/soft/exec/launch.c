@@ -30,6 +30,7 @@ struct launch {
     struct soft_variant *variant;
     uint32_t grid[3], block[3];
     uint32_t threads;
+    uint32_t stack_bytes; /* per thread, behind the local memory of known size */
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began_ns;
     uint64_t workspace; /* bit in module->workspaces_used, 0: none */
@@ -72,7 +73,7 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
     const struct soft_kernel *k = l->kernel;
     const struct dev_client *c = k->module->client;
     uint64_t shared = soft_shared_reserve(l->shared_bytes);
-    uint64_t local_stride = (GM_MAX(k->local_bytes, code->local_bytes) + 15u) & ~15u;
+    uint64_t local_stride = (GM_MAX(k->local_bytes, code->local_bytes) + l->stack_bytes + 15ull) & ~15ull;
     uint64_t save_stride = ((uint64_t)code->save_bytes + SCRATCH_ALIGN - 1) & ~(uint64_t)(SCRATCH_ALIGN - 1);
     uint32_t warps = (l->threads + SOFT_WARP - 1) / SOFT_WARP;
     /* Warps work on whole vectors: lanes that do not exist have room as well. */
@@ -121,6 +122,7 @@ static int fault_of(const struct soft_worker *w, int signal, enum soft_outcome o
         [SOFT_FAULT_UNSUPPORTED] = { GM_CUDA_NOT_SUPPORTED, "operation that this device does not have" },
         [SOFT_FAULT_ASSERT] = { GM_CUDA_ASSERT, "failed assertion" },
         [SOFT_FAULT_BARRIER] = { GM_CUDA_LAUNCH_FAILED, "barrier that can never complete" },
+        [SOFT_FAULT_PC] = { GM_CUDA_INVALID_PC, "call of what is no function" },
     };
     if (signal == SIGSEGV && soft_worker_overran(w, w->guard.address)) {
         *what = "more stack than there is";
@@ -271,6 +273,14 @@ void soft_launch_release(struct dev_op *op)
 
 /* --- submission ------------------------------------------------------------------------------------------------ */
 
+/* What recursive functions get, per thread. Our frames have registers as the text names them, those of a GPU what its
+ * compiler leaves of them; a limit that was found by trial on a GPU does here, too. */
+static uint32_t stack_bytes(const struct soft_kernel *k)
+{
+    const struct dev_client *c = k->module->client;
+    return k->uses_stack ? 2 * atomic_load_explicit(&c->stack_limit, memory_order_relaxed) : 0;
+}
+
 /* NULL if the kernel can be launched so; else why not, with the client's error in *result. */
 static const char *refusal(const struct soft_kernel *k, const struct dev_launch *l, uint64_t threads, int *result)
 {
@@ -293,8 +303,8 @@ static const char *refusal(const struct soft_kernel *k, const struct dev_launch 
         return "more threads per block than the kernel allows";
     if ((uint64_t)k->shared_dynamic + l->shared_bytes > DEV_SHARED_OPTIN_BYTES)
         return "more shared memory than there is";
-    uint32_t local = GM_MAX(k->local_bytes, k->interpreter->local_bytes);
-    if ((uint64_t)local * threads > LOCAL_MOST)
+    uint64_t local = (uint64_t)GM_MAX(k->local_bytes, k->interpreter->local_bytes) + stack_bytes(k);
+    if (local * threads > LOCAL_MOST)
         return "more local memory than there is";
     if (k->interpreter->save_bytes * ((threads + SOFT_WARP - 1) / SOFT_WARP) > SAVE_MOST)
         return "more registers than there is room for";
@@ -353,6 +363,7 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     memcpy(n->grid, l->grid, sizeof(n->grid));
     memcpy(n->block, l->block, sizeof(n->block));
     n->threads = (uint32_t)threads;
+    n->stack_bytes = stack_bytes(k);
     n->dynamic_bytes = l->shared_bytes;
     n->shared_bytes =
         l->shared_bytes ? k->shared_dynamic + l->shared_bytes : GM_MAX(k->shared_static, k->shared_dynamic);

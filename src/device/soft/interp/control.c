@@ -239,7 +239,7 @@ const struct interp_insn *interp_fault(struct interp_run *r, enum soft_outcome o
 
 const struct interp_insn *interp_trap(const struct interp_insn *i, struct interp_run *r)
 {
-    return interp_fault(r, SOFT_FAULT_TRAP, 0, (unsigned)__builtin_ctz(r->mask));
+    return interp_fault(r, (enum soft_outcome)i->value, 0, (unsigned)__builtin_ctz(r->mask));
 }
 
 const struct interp_insn *interp_fence(const struct interp_insn *i, struct interp_run *r)

@@ -506,7 +506,7 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
     case IR_OP_UNPACK:
         return emit_unpack(b, i);
     case IR_OP_TRAP:
-        interp_insn_add(b, interp_trap);
+        interp_insn_add(b, interp_trap)->value = i->mode == IR_TRAP_PC ? SOFT_FAULT_PC : SOFT_FAULT_TRAP;
         return true;
     case IR_OP_BRKPT: /* nobody listens */
         return true;

@@ -344,9 +344,14 @@ bool ir_finish_fn(struct ir_module *m, uint32_t fn, struct ir_raw_fn *raw, struc
 {
     struct ir_finisher f = { .m = m, .fn = &m->fns[fn], .index = fn, .raw = raw, .why = why };
     place_workspace(&f);
+    uint32_t local = (raw->frame_bytes + 15) & ~15u;
+    if (raw->uses_stack) {
+        raw->instrs[0].src[0].bits = local;
+        f.fn->uses_stack = true;
+    }
     if (!lay_out_shared(&f) || !resolve_symbols(&f) || !drop_registers(&f) || !cut_blocks(&f))
         return false;
-    f.fn->local_bytes = (raw->frame_bytes + 15) & ~15u;
+    f.fn->local_bytes = local;
     f.fn->instrs = raw->instrs;
     f.fn->instr_count = raw->instr_count;
     f.fn->regs = raw->regs;

@@ -1,7 +1,8 @@
 /*
  * Calls become code. A kernel that runs as vectors of lanes has no call stack; a call of a device function is
  * replaced by a copy of its body, callees first, so that every body is copied already free of calls. Recursion has no
- * such order: an entry that needs it cannot be launched. Refused is a module in which the copies grow without measure (IR_MAX_INSTRS).
+ * such order: the calls that close a circle, and those by address, stay what they are and become jumps (outline.c).
+ * Refused is a module in which the copies grow without measure (IR_MAX_INSTRS).
  *
  * Parameters: .param variables of the call become the callee's formal ones (the copy speaks of the caller's
  * variable); promote.c then turns them into registers. The callee's frame of .local variables comes after the
@@ -9,89 +10,73 @@
  */
 #include <errno.h>
 
-#include "device/soft/ir/raw.h"
-
-struct ir_inliner {
-    struct ir_module *m;
-    struct ir_raw_fn *raws;
-    struct ir_problem *why;
-    uint64_t work; /* elements copied so far */
-    uint64_t most;
-};
+#include "device/soft/ir/call.h"
 
 /* Elements that may be copied: what one device function called in a great many places needs, and a little text cannot
  * become a lot of memory. An instruction takes some 200 bytes. */
 #define INLINE_LEAST (1ull << 18)
 #define INLINE_TIMES 64u /* for each instruction that stands in the text */
 
-/* One call being replaced. */
-struct ir_site {
-    struct ir_raw_fn *to; /* caller, with the new code */
-    const struct ir_raw_fn *from;
-    const struct ir_instr *at; /* the call */
-    const struct ir_raw_call *call;
-    const struct ir_src *rets, *args; /* actual ones */
-    uint32_t reg_base, label_base, list_base, frame_base;
-    uint32_t *temps; /* callee's temp -> caller's */
-};
-
-static bool no_memory(struct ir_inliner *in)
+bool ir_call_no_memory(struct ir_inliner *in)
 {
     return ir_refuse(in->why, -ENOMEM, 0, 0, "out of memory");
 }
 
-static bool refuse_call(struct ir_inliner *in, const struct ir_raw_call *call, int error, const char *what)
+bool ir_call_refuse(struct ir_inliner *in, const struct ir_raw_call *call, int error, const char *what)
 {
+    if (call->callee == IR_NONE)
+        return ir_refuse(in->why, error, call->line, call->column, "call: %s", what);
     return ir_refuse(in->why, error, call->line, call->column, "call of '%s': %s",
                      ir_name(in->m, in->m->fns[call->callee].name), what);
 }
 
-static bool charge(struct ir_inliner *in, const struct ir_raw_call *call, uint64_t elements)
+bool ir_call_charge(struct ir_inliner *in, const struct ir_raw_call *call, uint64_t elements)
 {
     in->work += elements;
-    return in->work <= in->most || refuse_call(in, call, -E2BIG, "too much code after inlining");
+    return in->work <= in->most || ir_call_refuse(in, call, -E2BIG, "too much code after inlining");
 }
 
-static bool emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i)
+bool ir_call_emit(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *i)
 {
     if (to->instr_count >= IR_MAX_INSTRS)
         return ir_refuse(in->why, -E2BIG, i->line, i->column, "too many instructions after inlining");
     struct ir_instr *added = IR_PUSH(to->instrs, to->instr_count, to->instr_cap);
     if (!added)
-        return no_memory(in);
+        return ir_call_no_memory(in);
     *added = *i;
     return true;
 }
 
-static bool new_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out)
+bool ir_call_label(struct ir_inliner *in, struct ir_raw_fn *to, uint32_t *out)
 {
     uint32_t *label = IR_PUSH(to->labels, to->label_count, to->label_cap);
     if (!label)
-        return no_memory(in);
+        return ir_call_no_memory(in);
     *label = IR_NONE;
     *out = to->label_count - 1;
     return true;
 }
 
-static bool new_reg(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call, struct ir_reg reg,
-                    uint32_t *out)
+static bool add_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call,
+                         struct ir_reg reg)
 {
     if (to->reg_count >= IR_MAX_REGS)
-        return refuse_call(in, call, -E2BIG, "too many registers after inlining");
+        return ir_call_refuse(in, call, -E2BIG, "too many registers after inlining");
     struct ir_reg *added = IR_PUSH(to->regs, to->reg_count, to->reg_cap);
     if (!added)
-        return no_memory(in);
+        return ir_call_no_memory(in);
     *added = reg;
-    *out = to->reg_count - 1;
     return true;
 }
 
-/* ---- passing values ---- */
-
-static enum ir_type bits_type(uint64_t size)
+bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_raw_call *call, enum ir_type type,
+                      uint32_t *out)
 {
-    return size == 1 ? IR_B8 : size == 2 ? IR_B16 : size == 4 ? IR_B32 : size == 8 ? IR_B64 : IR_VOID;
+    *out = to->reg_count;
+    return add_register(in, to, call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE });
 }
+
+/* ---- passing values ---- */
 
 /* to = from, where each is a register or temp of the caller, or (from) a constant. */
 static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from, enum ir_type type)
@@ -112,7 +97,7 @@ static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, str
         i.src_count = 1;
         i.src[0] = from;
     }
-    return emit(in, s->to, &i);
+    return ir_call_emit(in, s->to, &i);
 }
 
 /* Passes between a formal that is a register (or whose actual one is) and its counterpart. Formals that are temps
@@ -126,7 +111,7 @@ static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src 
     uint64_t size;
     if (formal.kind == IR_SRC_SYMBOL) {
         size = s->from->temps[formal.index & ~IR_TEMP].size;
-        type = bits_type(size);
+        type = ir_bits_type(size);
         formal.index = s->temps[formal.index & ~IR_TEMP] | IR_TEMP;
     } else {
         type = s->from->regs[formal.index].type;
@@ -140,7 +125,7 @@ static bool pass_formal(struct ir_inliner *in, struct ir_site *s, struct ir_src 
         have = s->to->temps[actual.index & ~IR_TEMP].size;
     bool pred = actual.kind == IR_SRC_REG && s->to->regs[actual.index].type == IR_PRED;
     if (type == IR_VOID || have != size || pred != (type == IR_PRED) || (result && actual.kind == IR_SRC_IMM))
-        return refuse_call(in, s->call, -EINVAL, "argument does not suit the parameter");
+        return ir_call_refuse(in, s->call, -EINVAL, "argument does not suit the parameter");
     return result ? pass(in, s, actual, formal, type) : pass(in, s, formal, actual, type);
 }
 
@@ -151,9 +136,9 @@ static bool map_temps(struct ir_inliner *in, struct ir_site *s)
     struct ir_raw_fn *to = s->to;
     s->temps = malloc(((size_t)from->temp_count + 1) * sizeof(*s->temps));
     if (!s->temps)
-        return no_memory(in);
+        return ir_call_no_memory(in);
     memset(s->temps, 0xff, (size_t)from->temp_count * sizeof(*s->temps));
-    for (uint32_t f = 0; f < from->formal_count; f++) {
+    for (uint32_t f = 0; s->rets && f < from->formal_count; f++) {
         struct ir_src formal = from->formals[f];
         struct ir_src actual = f < from->formal_rets ? s->rets[f] : s->args[f - from->formal_rets];
         if (formal.kind != IR_SRC_SYMBOL || actual.kind != IR_SRC_SYMBOL)
@@ -161,7 +146,7 @@ static bool map_temps(struct ir_inliner *in, struct ir_site *s)
         const struct ir_temp *want = &from->temps[formal.index & ~IR_TEMP];
         struct ir_temp *have = &to->temps[actual.index & ~IR_TEMP];
         if (have->size < want->size)
-            return refuse_call(in, s->call, -EINVAL, "argument is smaller than the parameter");
+            return ir_call_refuse(in, s->call, -EINVAL, "argument is smaller than the parameter");
         have->align = GM_MAX(have->align, want->align);
         s->temps[formal.index & ~IR_TEMP] = actual.index & ~IR_TEMP;
     }
@@ -170,7 +155,7 @@ static bool map_temps(struct ir_inliner *in, struct ir_site *s)
             continue;
         struct ir_temp *added = IR_PUSH(to->temps, to->temp_count, to->temp_cap);
         if (!added)
-            return no_memory(in);
+            return ir_call_no_memory(in);
         *added = from->temps[t];
         s->temps[t] = to->temp_count - 1;
     }
@@ -220,30 +205,61 @@ static bool copy_tables(struct ir_inliner *in, struct ir_site *s)
     uint32_t ignored;
     s->reg_base = to->reg_count;
     for (uint32_t r = 0; r < from->reg_count; r++)
-        if (!new_reg(in, to, s->call, from->regs[r], &ignored))
+        if (!add_register(in, to, s->call, from->regs[r]))
             return false;
     s->label_base = to->label_count;
     for (uint32_t l = 0; l < from->label_count; l++)
-        if (!new_label(in, to, &ignored))
+        if (!ir_call_label(in, to, &ignored))
             return false;
     s->list_base = to->list_count;
     for (uint32_t l = 0; l < from->list_count; l++) {
         struct ir_raw_list *list = IR_PUSH(to->lists, to->list_count, to->list_cap);
         if (!list)
-            return no_memory(in);
+            return ir_call_no_memory(in);
         *list = from->lists[l];
         list->first += to->target_count;
     }
     for (uint32_t t = 0; t < from->target_count; t++) {
         uint32_t *target = IR_PUSH(to->targets, to->target_count, to->target_cap);
         if (!target)
-            return no_memory(in);
+            return ir_call_no_memory(in);
         *target = from->targets[t] + s->label_base;
     }
     return true;
 }
 
-static bool copy_body(struct ir_inliner *in, struct ir_site *s, uint32_t end)
+static struct ir_src copy_operand(const struct ir_site *s, struct ir_src src)
+{
+    if (src.kind == IR_SRC_REG)
+        src.index += s->reg_base;
+    else if (src.kind == IR_SRC_SYMBOL)
+        src.index = s->temps[src.index & ~IR_TEMP] | IR_TEMP;
+    return src;
+}
+
+/* A call that stays one. */
+static bool copy_call(struct ir_inliner *in, struct ir_site *s, struct ir_instr *i)
+{
+    struct ir_raw_fn *to = s->to;
+    struct ir_raw_call call = s->from->calls[i->target];
+    const struct ir_src *operands = s->from->args ? s->from->args + call.arg_first : NULL;
+    call.arg_first = to->arg_count;
+    shift_reg(s, &call.pointer);
+    for (uint32_t k = 0; k < call.ret_count + call.arg_count; k++) {
+        struct ir_src *added = IR_PUSH(to->args, to->arg_count, to->arg_cap);
+        if (!added)
+            return ir_call_no_memory(in);
+        *added = copy_operand(s, operands[k]);
+    }
+    struct ir_raw_call *added = IR_PUSH(to->calls, to->call_count, to->call_cap);
+    if (!added)
+        return ir_call_no_memory(in);
+    *added = call;
+    i->target = to->call_count - 1;
+    return true;
+}
+
+bool ir_call_copy(struct ir_inliner *in, struct ir_site *s, uint32_t end)
 {
     const struct ir_raw_fn *from = s->from;
     struct ir_raw_fn *to = s->to;
@@ -258,8 +274,10 @@ static bool copy_body(struct ir_inliner *in, struct ir_site *s, uint32_t end)
         } else if (i.op == IR_OP_RET) {
             i.op = IR_OP_BRA;
             i.target = end;
+        } else if (i.op == IR_OP_CALL && !copy_call(in, s, &i)) {
+            return false;
         }
-        if (!emit(in, to, &i))
+        if (!ir_call_emit(in, to, &i))
             return false;
     }
     for (uint32_t l = 0; l < from->label_count; l++)
@@ -268,23 +286,28 @@ static bool copy_body(struct ir_inliner *in, struct ir_site *s, uint32_t end)
     return true;
 }
 
+bool ir_call_map(struct ir_inliner *in, struct ir_site *s)
+{
+    const struct ir_raw_fn *from = s->from;
+    return ir_call_charge(in, s->call,
+                          (uint64_t)from->reg_count + from->label_count + from->temp_count + from->target_count +
+                              from->list_count + from->instr_count) &&
+           map_temps(in, s) && copy_tables(in, s);
+}
+
 static bool copy_function(struct ir_inliner *in, struct ir_site *s)
 {
     const struct ir_raw_fn *from = s->from;
     const struct ir_raw_call *call = s->call;
     if (call->ret_count != from->formal_rets || call->arg_count != from->formal_count - from->formal_rets)
-        return refuse_call(in, call, -EINVAL, "wrong number of arguments or results");
-    if (!charge(in, call,
-                (uint64_t)from->reg_count + from->label_count + from->temp_count + from->target_count +
-                    from->list_count + from->instr_count))
-        return false;
+        return ir_call_refuse(in, call, -EINVAL, "wrong number of arguments or results");
     uint32_t end = IR_NONE;
-    if (!map_temps(in, s) || !copy_tables(in, s))
+    if (!ir_call_map(in, s))
         return false;
     for (uint32_t f = from->formal_rets; f < from->formal_count; f++)
         if (!pass_formal(in, s, from->formals[f], s->args[f - from->formal_rets], false))
             return false;
-    if (!new_label(in, s->to, &end) || !copy_body(in, s, end))
+    if (!ir_call_label(in, s->to, &end) || !ir_call_copy(in, s, end))
         return false;
     for (uint32_t f = 0; f < from->formal_rets; f++)
         if (!pass_formal(in, s, from->formals[f], s->rets[f], true))
@@ -317,13 +340,12 @@ static bool helper_value(struct ir_inliner *in, struct ir_site *s, struct ir_src
     else if (actual.kind == IR_SRC_SYMBOL)
         right = s->to->temps[actual.index & ~IR_TEMP].size == size;
     if (!right)
-        return refuse_call(in, s->call, -EINVAL, "argument does not suit the parameter");
+        return ir_call_refuse(in, s->call, -EINVAL, "argument does not suit the parameter");
     *value = actual;
     if (actual.kind != IR_SRC_SYMBOL)
         return true;
     *value = (struct ir_src) { .kind = IR_SRC_REG };
-    return new_reg(in, s->to, s->call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE }, &value->index) &&
-           (result || pass(in, s, *value, actual, type));
+    return ir_call_register(in, s->to, s->call, type, &value->index) && (result || pass(in, s, *value, actual, type));
 }
 
 static bool call_helper(struct ir_inliner *in, struct ir_site *s)
@@ -332,10 +354,10 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
     const char *name = ir_name(in->m, in->m->fns[call->callee].name);
     unsigned h = ir_find_helper(name);
     if (h == IR_HELPER_COUNT)
-        return refuse_call(in, call, -ENOTSUP, "the function has no body");
+        return ir_call_refuse(in, call, -ENOTSUP, "the function has no body");
     const struct ir_helper_info *info = &helpers[h];
     if (call->arg_count != info->count || call->ret_count > (info->result != IR_VOID))
-        return refuse_call(in, call, -EINVAL, "wrong number of arguments or results");
+        return ir_call_refuse(in, call, -EINVAL, "wrong number of arguments or results");
     struct ir_instr i;
     ir_instr_init(&i, IR_OP_HELPER, call->line, call->column);
     i.target = h;
@@ -351,7 +373,7 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
         i.dst_count = 1;
         i.dst[0] = value.index;
     }
-    if (!emit(in, s->to, &i))
+    if (!ir_call_emit(in, s->to, &i))
         return false;
     bool store = call->ret_count && s->rets[0].kind == IR_SRC_SYMBOL;
     return !store || pass(in, s, s->rets[0], value, info->result);
@@ -359,33 +381,58 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
 
 /* ---- one function ---- */
 
+bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t *over)
+{
+    struct ir_instr skip;
+    *over = IR_NONE;
+    if (at->guard == IR_NONE)
+        return true;
+    ir_instr_init(&skip, IR_OP_BRA, at->line, at->column);
+    skip.guard = at->guard;
+    skip.flags = (at->flags & IR_F_GUARD_NOT) ^ IR_F_GUARD_NOT;
+    if (!ir_call_label(in, to, over))
+        return false;
+    skip.target = *over;
+    return ir_call_emit(in, to, &skip);
+}
+
 static bool replace_call(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t frame_base)
 {
     const struct ir_raw_call call = to->calls[at->target];
+    uint32_t count = call.ret_count + call.arg_count, over = IR_NONE;
+    struct ir_src *operands = calloc((size_t)count + 1, sizeof(*operands)); /* the callee's calls move to->args */
     struct ir_site s = { .to = to,
                          .from = &in->raws[call.callee],
-                         .at = at,
                          .call = &call,
-                         .rets = to->args ? to->args + call.arg_first : NULL,
-                         .args = to->args ? to->args + call.arg_first + call.ret_count : NULL,
+                         .rets = operands,
+                         .args = operands + call.ret_count,
                          .frame_base = frame_base };
-    uint32_t over = IR_NONE;
-    if (at->guard != IR_NONE) {
-        struct ir_instr skip;
-        if (!new_label(in, to, &over))
-            return false;
-        ir_instr_init(&skip, IR_OP_BRA, at->line, at->column);
-        skip.guard = at->guard;
-        skip.flags = (at->flags & IR_F_GUARD_NOT) ^ IR_F_GUARD_NOT;
-        skip.target = over;
-        if (!emit(in, to, &skip))
-            return false;
-    }
-    bool right = in->m->fns[call.callee].is_defined ? copy_function(in, &s) : call_helper(in, &s);
+    if (!operands)
+        return ir_call_no_memory(in);
+    if (count)
+        memcpy(operands, to->args + call.arg_first, count * sizeof(*operands));
+    bool right = ir_call_guard(in, to, at, &over);
+    right = right && (in->m->fns[call.callee].is_defined ? copy_function(in, &s) : call_helper(in, &s));
     free(s.temps);
+    free(operands);
     if (right && over != IR_NONE)
         to->labels[over] = to->instr_count;
     return right;
+}
+
+bool ir_has_calls(const struct ir_raw_fn *raw)
+{
+    for (uint32_t n = 0; n < raw->instr_count; n++)
+        if (raw->instrs[n].op == IR_OP_CALL)
+            return true;
+    return false;
+}
+
+/* Not now, but by outline.c. */
+static bool stays(const struct ir_inliner *in, const struct ir_raw_fn *raw, const struct ir_instr *i)
+{
+    uint32_t callee = i->op == IR_OP_CALL ? raw->calls[i->target].callee : 0;
+    return i->op != IR_OP_CALL || callee == IR_NONE || in->recursive[callee];
 }
 
 /* If what went wrong is that this device lacks something, that is the function's problem, not the module's. */
@@ -411,17 +458,17 @@ static bool expand(struct ir_inliner *in, uint32_t f)
     uint32_t *moved = malloc(((size_t)count + 1) * sizeof(*moved));
     raw->instrs = NULL;
     raw->instr_count = raw->instr_cap = 0;
-    bool right = moved || no_memory(in);
+    bool right = moved || ir_call_no_memory(in);
     for (uint32_t n = 0; n < count && right && !raw->lacks.error; n++) {
         moved[n] = raw->instr_count;
-        if (old[n].op != IR_OP_CALL) {
-            right = emit(in, raw, &old[n]);
+        if (stays(in, raw, &old[n])) {
+            right = ir_call_emit(in, raw, &old[n]);
             continue;
         }
         uint32_t callee = raw->calls[old[n].target].callee;
         uint64_t frame = (uint64_t)frame_base + in->raws[callee].frame_bytes;
         if (frame > IR_MAX_LOCAL_BYTES)
-            right = refuse_call(in, &raw->calls[old[n].target], -E2BIG, "too much local memory");
+            right = ir_call_refuse(in, &raw->calls[old[n].target], -E2BIG, "too much local memory");
         else
             raw->frame_bytes = GM_MAX(raw->frame_bytes, (uint32_t)frame);
         if (in->raws[callee].lacks.error) {
@@ -435,54 +482,79 @@ static bool expand(struct ir_inliner *in, uint32_t f)
         for (uint32_t l = 0; l < labels; l++)
             raw->labels[l] = moved[raw->labels[l]];
     }
-    raw->call_count = 0;
     free(moved);
     free(old);
     return right || set_aside(in, raw);
 }
 
 /* Depth first over the calls, without recursion: state 0 not seen, 1 on the path, 2 done. */
+struct ir_walk {
+    struct ir_path {
+        uint32_t fn, next;
+    } * path;
+    uint8_t *state;
+};
+
+static bool walk_from(struct ir_inliner *in, struct ir_walk *w, uint32_t root)
+{
+    uint32_t depth = 0;
+    bool right = true;
+    w->path[depth++] = (struct ir_path) { .fn = root };
+    w->state[root] = 1;
+    while (depth > 0 && right) {
+        struct ir_path *top = &w->path[depth - 1];
+        const struct ir_raw_fn *raw = &in->raws[top->fn];
+        if (top->next == raw->call_count) {
+            right = expand(in, top->fn);
+            w->state[top->fn] = 2;
+            depth--;
+            continue;
+        }
+        uint32_t callee = raw->calls[top->next++].callee;
+        if (callee == IR_NONE)
+            continue;
+        if (w->state[callee] == 1)
+            in->recursive[callee] = true;
+        else if (w->state[callee] == 0) {
+            w->state[callee] = 1;
+            w->path[depth++] = (struct ir_path) { .fn = callee };
+        }
+    }
+    return right;
+}
+
+/* Functions that no entry reaches may be what they like. */
+static bool walk(struct ir_inliner *in, struct ir_walk *w)
+{
+    for (uint32_t root = 0; root < in->m->fn_count; root++)
+        if (w->state[root] == 0 && (in->m->fns[root].is_entry || in->functions.wanted[root]) &&
+            !walk_from(in, w, root))
+            return false;
+    for (uint32_t f = 0; f < in->m->fn_count; f++) {
+        struct ir_raw_fn *raw = &in->raws[f];
+        if (in->m->fns[f].is_entry && !raw->lacks.error && ir_has_calls(raw) && !ir_outline_calls(in, raw) &&
+            !set_aside(in, raw))
+            return false;
+    }
+    return true;
+}
+
 bool ir_inline_calls(struct ir_module *m, struct ir_raw_fn *raws, uint32_t most, struct ir_problem *why)
 {
     struct ir_inliner in = { .m = m, .raws = raws, .why = why };
-    struct frame {
-        uint32_t fn, next;
-    };
     if (m->fn_count == 0)
         return true;
     in.most = INLINE_LEAST;
     for (uint32_t i = 0; i < m->fn_count; i++)
         in.most += (uint64_t)raws[i].instr_count * INLINE_TIMES;
     in.most = GM_MIN(in.most, (uint64_t)most);
-    struct frame *path = calloc(m->fn_count, sizeof(*path));
-    uint8_t *state = calloc(m->fn_count, 1);
-    bool right = (path && state) || no_memory(&in);
-    for (uint32_t root = 0; root < m->fn_count && right; root++) {
-        if (state[root] != 0 || !m->fns[root].is_entry)
-            continue; /* functions that no entry reaches may be what they like */
-        uint32_t depth = 0;
-        path[depth++] = (struct frame) { .fn = root };
-        state[root] = 1;
-        while (depth > 0 && right) {
-            struct frame *top = &path[depth - 1];
-            const struct ir_raw_fn *raw = &raws[top->fn];
-            if (top->next == raw->call_count) {
-                right = expand(&in, top->fn);
-                state[top->fn] = 2;
-                depth--;
-                continue;
-            }
-            const struct ir_raw_call *call = &raw->calls[top->next++];
-            if (state[call->callee] == 1)
-                right =
-                    refuse_call(&in, call, -ENOTSUP, "recursion is not supported") || set_aside(&in, &raws[top->fn]);
-            else if (state[call->callee] == 0) {
-                state[call->callee] = 1;
-                path[depth++] = (struct frame) { .fn = call->callee };
-            }
-        }
-    }
-    free(path);
-    free(state);
+    struct ir_walk w = { .path = calloc(m->fn_count, sizeof(*w.path)), .state = calloc(m->fn_count, 1) };
+    in.recursive = calloc(m->fn_count, sizeof(*in.recursive));
+    bool right = (w.path && w.state && in.recursive) || ir_call_no_memory(&in);
+    right = right && ir_number_functions(m, raws, why, &in.functions) && walk(&in, &w);
+    ir_functions_finish(&in.functions);
+    free(in.recursive);
+    free(w.path);
+    free(w.state);
     return right;
 }

@@ -4,7 +4,7 @@
  *
  * It stays close to PTX (one instruction is one ir_instr, registers keep their declared types), because PTX is
  * already a good compiler form; what is resolved away: names (everything is an index), scopes, text order of labels,
- * type abbreviations, calls (device functions are inlined into the entries, see inline.c) and the dialects of clang
+ * type abbreviations, calls (device functions become parts of the entries: inline.c, outline.c) and the dialects of clang
  * and nvcc.
  *
  * One flat array each; indices, not pointers. A module is immutable after ptx_parse() and may be read by any thread.
@@ -28,6 +28,9 @@
 #define IR_GENERIC_SHARED 0x100000000ull
 #define IR_GENERIC_LOCAL  0x200000000ull
 #define IR_GENERIC_PARAM  0x300000000ull
+/* Functions: no memory. Address of the function of rank n (ir/function.c): IR_FUNCTIONS + n * IR_FUNCTION_STEP. */
+#define IR_FUNCTIONS     0x400000000ull
+#define IR_FUNCTION_STEP 16u
 
 /* Limits on what a text may declare; more is a load error. */
 #define IR_MAX_INSTRS       (1u << 20) /* per function, after inlining */
@@ -190,6 +193,8 @@ enum ir_mode {
     IR_BAR_RED_AND,
     IR_BAR_RED_OR,
     IR_BAR_RED_POPC,
+    /* TRAP; NONE: trap. PC: the call of something that is no function, or none that could be meant. */
+    IR_TRAP_PC,
     /* CVTA. FROM: space to generic ("cvta.shared"); TO: generic to space ("cvta.to.shared") */
     IR_CVTA_FROM,
     IR_CVTA_TO,
@@ -274,6 +279,7 @@ enum ir_src_kind {
     IR_SRC_REG,    /* registers[index] */
     IR_SRC_IMM,    /* bits: already of the operand's type: f32 in the low 32 bits; integers sign- or zero-extended */
     IR_SRC_SYMBOL, /* address of symbols[index] + (int64_t)bits, in the symbol's own space (mov %r, sym) */
+    IR_SRC_FN,     /* address of fns[index], until functions are numbered */
     IR_SRC_SREG,   /* special register, enum ir_sreg */
     IR_SRC_SINK,   /* "_" in a vector: value does not matter (only in ld: dst; st never) */
 };
@@ -411,13 +417,16 @@ struct ir_symbol {
     uint32_t line;
 };
 
-/* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` + addend (size bytes). */
+/* An address inside initial bytes: *(init_bytes of `symbol` + offset) = address of `target` + addend (size bytes), shifted
+ * to the right. */
 struct ir_reloc {
     uint32_t symbol;
     uint32_t target;
     uint64_t offset;
     int64_t addend;
-    uint8_t size; /* 4 or 8 */
+    uint8_t size; /* 1, 4 or 8 */
+    uint8_t shift;
+    bool to_fn; /* target is a function: gone once functions are numbered */
 };
 
 struct ir_param {
@@ -442,6 +451,7 @@ struct ir_fn {
     uint32_t shared_dynamic; /* offset of extern shared symbols: shared_static rounded up to their alignment */
     bool uses_dynamic_shared;
     uint32_t local_bytes; /* per thread, multiple of 16 */
+    bool uses_stack;      /* behind that it needs as much as the client's limit of stacks says */
     uint32_t instr_count, block_count, reg_count, succ_count;
     struct ir_instr *instrs;
     struct ir_block *blocks;

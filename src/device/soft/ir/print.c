@@ -57,6 +57,7 @@ static const char *const modes[] = {
     [IR_BAR_RED_AND] = ".red.and",
     [IR_BAR_RED_OR] = ".red.or",
     [IR_BAR_RED_POPC] = ".red.popc",
+    [IR_TRAP_PC] = "",
     [IR_CVTA_FROM] = "",
     [IR_CVTA_TO] = ".to",
 };

@@ -64,6 +64,8 @@ static bool collect(struct ir_promoter *p)
 {
     const struct ir_raw_fn *raw = p->raw;
     uint32_t cap = 0;
+    for (uint32_t t = 0; t < raw->temp_count; t++)
+        p->memory[t] = raw->temps[t].on_stack;
     for (uint32_t n = 0; n < raw->instr_count; n++) {
         const struct ir_instr *i = &raw->instrs[n];
         for (unsigned k = 0; k < i->src_count; k++)
@@ -102,6 +104,10 @@ static bool assign(struct ir_promoter *p)
     for (uint32_t t = 0; t < raw->temp_count; t++) {
         if (!p->memory[t])
             continue;
+        if (raw->temps[t].on_stack) {
+            p->offset[t] = raw->temps[t].frame_at;
+            continue;
+        }
         if (!gm_align_up(frame, raw->temps[t].align, &p->offset[t]) ||
             p->offset[t] + raw->temps[t].size > IR_MAX_LOCAL_BYTES)
             return ir_refuse(p->why, -E2BIG, raw->temps[t].line, 1, "over %u bytes of local memory",

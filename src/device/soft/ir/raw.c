@@ -45,5 +45,6 @@ void ir_raw_finish(struct ir_raw_fn *raw)
     free(raw->temps);
     free(raw->calls);
     free(raw->args);
+    free(raw->prototypes);
     free(raw->formals);
 }

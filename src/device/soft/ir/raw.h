@@ -32,11 +32,15 @@ struct ir_temp {
     uint64_t size;
     uint32_t align;
     uint32_t line;
+    bool on_stack; /* if it stays memory, that is at frame_at of the frame to which raw->stack points */
+    uint32_t frame_at;
 };
 
 /* CALL: instr.target is an index of these. Operands in raw->args: results first. REG, IMM, or SYMBOL with IR_TEMP. */
 struct ir_raw_call {
-    uint32_t callee; /* function */
+    uint32_t callee; /* function; IR_NONE: the one whose address is in register `pointer` */
+    uint32_t pointer;
+    uint64_t signature; /* of what is called by address */
     uint32_t arg_first, ret_count, arg_count;
     uint32_t line, column;
 };
@@ -64,6 +68,8 @@ struct ir_raw_fn {
     uint32_t call_count, call_cap;
     struct ir_src *args;
     uint32_t arg_count, arg_cap;
+    uint64_t *prototypes; /* signatures; 0: to be taken from the call's operands */
+    uint32_t prototype_count, prototype_cap;
     /* Formal results, then formal parameters (device functions): REG or SYMBOL with IR_TEMP. */
     struct ir_src *formals;
     uint32_t formal_count, formal_cap, formal_rets;
@@ -71,9 +77,11 @@ struct ir_raw_fn {
     uint32_t frame_bytes;                /* with those of the functions it calls; set by inlining */
     uint32_t symbol_first, symbol_count; /* declared inside of it */
     uint32_t carry;                      /* register of .cc, or IR_NONE */
-    uint32_t unit;                       /* of the text, from 1; 0: it has none (ptx/link.c) */
-    uint8_t linkage;                     /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
-    struct ir_problem lacks;             /* error -ENOTSUP: what it needs that this device does not have */
+    bool uses_stack;                     /* the first instruction sets register `stack` (outline.c) */
+    uint32_t stack;
+    uint32_t unit;           /* of the text, from 1; 0: it has none (ptx/link.c) */
+    uint8_t linkage;         /* IR_SYM_EXTERN, IR_SYM_VISIBLE, IR_SYM_WEAK */
+    struct ir_problem lacks; /* error -ENOTSUP: what it needs that this device does not have */
 };
 
 void ir_raw_finish(struct ir_raw_fn *raw);
@@ -101,6 +109,35 @@ static inline void ir_instr_init(struct ir_instr *i, enum ir_op op, uint32_t lin
 static inline struct ir_src ir_src_reg(uint32_t reg)
 {
     return (struct ir_src) { .kind = IR_SRC_REG, .index = reg };
+}
+
+/* What a caller and a callee have to agree on: the sizes of results and parameters, folded into a number that is not 0. */
+#define IR_SIGNATURE_BEGIN   UINT64_C(0xcbf29ce484222325)
+#define IR_SIGNATURE_RESULTS UINT64_C(1 << 20) /* behind the last result */
+#define IR_SIGNATURE_PRED    UINT64_C(2 << 20)
+static inline uint64_t ir_signature_add(uint64_t signature, uint64_t part)
+{
+    signature = (signature ^ part) * UINT64_C(0x100000001b3);
+    return signature ? signature : 1;
+}
+/* The part that an operand or a formal is. */
+static inline uint64_t ir_signature_part(const struct ir_raw_fn *raw, const struct ir_src *src)
+{
+    if (src->kind == IR_SRC_SYMBOL)
+        return raw->temps[src->index & ~IR_TEMP].size;
+    enum ir_type type = raw->regs[src->index].type;
+    return type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
+}
+/* Of `count` operands or formals, the first `results` of which are results. */
+static inline uint64_t ir_signature(const struct ir_raw_fn *raw, const struct ir_src *all, uint32_t results,
+                                    uint32_t count)
+{
+    uint64_t signature = IR_SIGNATURE_BEGIN;
+    for (uint32_t k = 0; k < count; k++) {
+        signature = k == results ? ir_signature_add(signature, IR_SIGNATURE_RESULTS) : signature;
+        signature = ir_signature_add(signature, ir_signature_part(raw, &all[k]));
+    }
+    return results == count ? ir_signature_add(signature, IR_SIGNATURE_RESULTS) : signature;
 }
 
 /* Replaces every call by the callee's code, bottom-up. raws[f] belongs to m->fns[f]. A caller lacks what its callees

@@ -62,17 +62,68 @@ static bool parse_branch_targets(struct ptx_parser *p, const struct ptx_token *n
     return ptx_declare(p, name, name->length, PTX_NAME_LIST, index, 1) && ptx_expect(p, ';');
 }
 
+/* (.param .b32 _, .reg .b64 _): adds them to the signature */
+static bool parse_prototype_list(struct ptx_parser *p, uint64_t *signature)
+{
+    if (!ptx_accept(p, '('))
+        return true;
+    while (!ptx_accept(p, ')')) {
+        struct ptx_variable v;
+        enum ir_type type = IR_VOID;
+        uint64_t part;
+        if (ptx_accept_dot(p, "reg")) {
+            struct ptx_token ignored;
+            if (!ptx_parse_type(p, &type) || !ptx_expect_ident(p, &ignored, "name"))
+                return false;
+            part = type == IR_PRED ? IR_SIGNATURE_PRED : ir_types[type].size;
+        } else {
+            if (!ptx_accept_dot(p, "param"))
+                return ptx_fail(p, -EINVAL, &p->token, "'.param' or '.reg' expected");
+            if (!ptx_parse_variable(p, IR_SPACE_PARAM, &v))
+                return false;
+            if (v.is_unsized)
+                return ptx_fail(p, -ENOTSUP, &v.name, "functions with a variable number of parameters");
+            part = v.size;
+        }
+        *signature = ir_signature_add(*signature, part);
+        if (!ptx_token_is(&p->token, ')') && !ptx_expect(p, ','))
+            return false;
+    }
+    return !p->why.error;
+}
+
+/* name: .callprototype (results) _ (parameters) .noreturn;  name: .calltargets f, g; The latter's signature is what the
+ * call passes; which functions it names is not needed. */
+static bool parse_prototype(struct ptx_parser *p, const struct ptx_token *name)
+{
+    struct ir_raw_fn *raw = p->raw;
+    uint64_t *signature = IR_PUSH(raw->prototypes, raw->prototype_count, raw->prototype_cap);
+    if (!signature)
+        return ptx_out_of_memory(p);
+    uint32_t index = raw->prototype_count - 1;
+    if (ptx_accept_dot(p, "callprototype")) {
+        uint64_t s = IR_SIGNATURE_BEGIN;
+        struct ptx_token ignored;
+        if (!parse_prototype_list(p, &s) || !ptx_expect_ident(p, &ignored, "'_'"))
+            return false;
+        s = ir_signature_add(s, IR_SIGNATURE_RESULTS);
+        if (!parse_prototype_list(p, &s))
+            return false;
+        raw->prototypes[index] = s;
+    }
+    while (p->token.kind != PTX_END && !ptx_token_is(&p->token, ';'))
+        ptx_advance(p);
+    return ptx_declare(p, name, name->length, PTX_NAME_PROTO, index, 1) && ptx_expect(p, ';');
+}
+
 static bool parse_label(struct ptx_parser *p, const struct ptx_token *name)
 {
     if (name->length > PTX_MAX_NAME)
         return ptx_fail(p, -E2BIG, name, "name of %u characters", name->length);
     if (ptx_accept_dot(p, "branchtargets"))
         return parse_branch_targets(p, name);
-    if (ptx_is_dot(p, "callprototype") || ptx_is_dot(p, "calltargets")) {
-        while (p->token.kind != PTX_END && !ptx_token_is(&p->token, ';'))
-            ptx_advance(p);
-        return ptx_declare(p, name, name->length, PTX_NAME_PROTO, 0, 1) && ptx_expect(p, ';');
-    }
+    if (ptx_is_dot(p, "callprototype") || ptx_is_dot(p, "calltargets"))
+        return parse_prototype(p, name);
     return define_label(p, name);
 }
 
@@ -214,7 +265,33 @@ static bool parse_call_operands(struct ptx_parser *p, uint32_t *count)
     return ptx_expect(p, ')');
 }
 
-/* call (ret), f, (a, b);  call f, (a);  call f; */
+/* What stands behind the operands of a call through a register: a prototype, a list of targets, or a variable that
+ * holds them. */
+static bool parse_call_prototype(struct ptx_parser *p, struct ir_raw_call *call)
+{
+    const struct ir_raw_fn *raw = p->raw;
+    struct ptx_token name;
+    struct ptx_name found;
+    if (!ptx_expect(p, ',') || !ptx_expect_ident(p, &name, "prototype"))
+        return false;
+    if (!ptx_lookup(p, &name, &found))
+        return ptx_fail(p, -EINVAL, &name, "'%.*s' is not declared", PTX_TEXT(&name));
+    if (found.kind == PTX_NAME_LACKING)
+        return ptx_refuse_lacking(p, &name, &found);
+    if (found.kind != PTX_NAME_PROTO && found.kind != PTX_NAME_SYMBOL)
+        return ptx_fail(p, -EINVAL, &name, "'%.*s' is no prototype", PTX_TEXT(&name));
+    call->signature = found.kind == PTX_NAME_PROTO ? raw->prototypes[found.index] : 0;
+    if (call->signature)
+        return true;
+    for (uint32_t k = 0; k < call->ret_count + call->arg_count; k++)
+        if (raw->args[call->arg_first + k].kind == IR_SRC_IMM)
+            return ptx_fail(p, -ENOTSUP, &name, "a constant in a call without a prototype is not supported");
+    call->signature = ir_signature(raw, raw->args ? raw->args + call->arg_first : NULL, call->ret_count,
+                                   call->ret_count + call->arg_count);
+    return true;
+}
+
+/* call (ret), f, (a, b);  call f, (a);  call f;  call (ret), %rd1, (a, b), prototype; */
 bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
 {
     struct ir_raw_fn *raw = p->raw;
@@ -229,15 +306,22 @@ bool ptx_parse_call(struct ptx_parser *p, struct ir_instr *i)
         return ptx_fail(p, -EINVAL, &name, "'%.*s' is not declared", PTX_TEXT(&name));
     if (found.kind == PTX_NAME_LACKING)
         return ptx_refuse_lacking(p, &name, &found);
-    if (found.kind == PTX_NAME_REG)
-        return ptx_fail(p, -ENOTSUP, &name, "indirect calls are not supported");
-    if (found.kind != PTX_NAME_FN || p->m->fns[found.index].is_entry)
+    bool by_address = found.kind == PTX_NAME_REG;
+    if (!by_address && (found.kind != PTX_NAME_FN || p->m->fns[found.index].is_entry))
         return ptx_fail(p, -EINVAL, &name, "'%.*s' is no device function", PTX_TEXT(&name));
-    call.callee = found.index;
-    if (ptx_accept(p, ',') && !parse_call_operands(p, &call.arg_count))
+    if (by_address && ir_types[raw->regs[found.index].type].size != 8)
+        return ptx_fail(p, -EINVAL, &name, "'%.*s' does not hold an address", PTX_TEXT(&name));
+    call.callee = by_address ? IR_NONE : found.index;
+    call.pointer = by_address ? found.index : IR_NONE;
+    struct ptx_mark operands = ptx_here(p);
+    if (ptx_accept(p, ',')) {
+        if (by_address && !ptx_token_is(&p->token, '('))
+            ptx_return_to(p, &operands);
+        else if (!parse_call_operands(p, &call.arg_count))
+            return false;
+    }
+    if (by_address && !parse_call_prototype(p, &call))
         return false;
-    if (ptx_token_is(&p->token, ','))
-        return ptx_fail(p, -ENOTSUP, &p->token, "calls through a prototype are not supported");
     struct ir_raw_call *added = IR_PUSH(raw->calls, raw->call_count, raw->call_cap);
     if (!added)
         return ptx_out_of_memory(p);

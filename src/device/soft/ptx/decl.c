@@ -232,6 +232,7 @@ struct ptx_init {
     uint32_t symbol;
     uint64_t at;
     uint64_t limit; /* bytes */
+    bool byte_of_address;
 };
 
 static bool init_reserve(struct ptx_parser *p, struct ptx_init *in, uint64_t bytes)
@@ -268,8 +269,8 @@ static bool init_bits(struct ptx_parser *p, struct ptx_init *in, uint64_t bits)
     return true;
 }
 
-/* sym, sym+4, generic(sym), generic(sym)+4 */
-static bool init_address(struct ptx_parser *p, struct ptx_init *in)
+/* sym, sym+4, generic(sym), generic(sym)+4; `shift`, with elements of a byte: which byte of that */
+static bool init_address(struct ptx_parser *p, struct ptx_init *in, uint8_t shift)
 {
     struct ptx_token name;
     bool generic = false;
@@ -285,9 +286,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in)
         return ptx_fail(p, -EINVAL, &name, "'%.*s' is not declared", PTX_TEXT(&name));
     if (found.kind == PTX_NAME_LACKING)
         return ptx_refuse_lacking(p, &name, &found);
-    if (found.kind == PTX_NAME_FN)
-        return ptx_fail(p, -ENOTSUP, &name, "address of function '%.*s' is not supported", PTX_TEXT(&name));
-    if (found.kind != PTX_NAME_SYMBOL || !ir_symbol_is_placed(p->m, found.index))
+    bool to_fn = found.kind == PTX_NAME_FN;
+    if (!to_fn && (found.kind != PTX_NAME_SYMBOL || !ir_symbol_is_placed(p->m, found.index)))
         return ptx_fail(p, -EINVAL, &name, "'%.*s' has no address that an initial value could be%s", PTX_TEXT(&name),
                         generic ? "" : " (only .global and .const variables have)");
     uint64_t addend = 0;
@@ -298,7 +298,8 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in)
             return false;
     }
     uint8_t size = ir_types[in->v->type].size;
-    if (size < 4 || ir_type_is_float(in->v->type))
+    bool byte = in->byte_of_address && size == 1;
+    if ((size < (to_fn ? 8 : 4) && !byte) || ir_type_is_float(in->v->type))
         return ptx_fail(p, -ENOTSUP, &name, "an address in a variable of type .%s is not supported",
                         ir_types[in->v->type].text);
     struct ir_reloc *r = IR_PUSH(p->m->relocs, p->m->reloc_count, p->reloc_cap);
@@ -308,14 +309,28 @@ static bool init_address(struct ptx_parser *p, struct ptx_init *in)
                              .target = found.index,
                              .offset = in->at,
                              .addend = minus ? -(int64_t)addend : (int64_t)addend,
-                             .size = size };
+                             .size = size,
+                             .shift = shift,
+                             .to_fn = to_fn };
     return init_bits(p, in, 0);
+}
+
+/* 0xFF00(sym): the mask's byte of the address. `mask` and the parenthesis are consumed. */
+static bool init_byte_of_address(struct ptx_parser *p, struct ptx_init *in, const struct ptx_token *mask)
+{
+    unsigned shift = mask->value ? (unsigned)__builtin_ctzll(mask->value) : 0;
+    if (mask->kind != PTX_INT || mask->value >> shift != 0xff || shift % 8 != 0)
+        return ptx_fail(p, -EINVAL, mask, "mask of an address that is not one byte");
+    in->byte_of_address = true;
+    bool right = init_address(p, in, (uint8_t)shift) && ptx_expect(p, ')');
+    in->byte_of_address = false;
+    return right;
 }
 
 static bool init_value(struct ptx_parser *p, struct ptx_init *in)
 {
     if (p->token.kind == PTX_IDENT)
-        return init_address(p, in);
+        return init_address(p, in, 0);
     bool minus = ptx_accept(p, '-');
     struct ptx_token t = p->token;
     enum ir_type type = in->v->type;
@@ -336,9 +351,7 @@ static bool init_value(struct ptx_parser *p, struct ptx_init *in)
         return ptx_fail(p, -EINVAL, &t, "constant does not suit type .%s", ir_types[type].text);
     }
     ptx_advance(p);
-    if (ptx_token_is(&p->token, '('))
-        return ptx_fail(p, -ENOTSUP, &t, "bytes of an address as initial value are not supported");
-    return init_bits(p, in, bits);
+    return ptx_accept(p, '(') ? init_byte_of_address(p, in, &t) : init_bits(p, in, bits);
 }
 
 /* Nested braces as in C: a brace at depth d begins an element of dimension d, its end skips to the next. */

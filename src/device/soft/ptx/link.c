@@ -231,10 +231,14 @@ static bool map_function(struct ptx_parser *p, const struct ptx_maps *maps, stru
         if (!map_symbol(p, maps, raw, i, &i->address.symbol))
             return false;
         for (unsigned k = 0; k < i->src_count; k++)
-            if (i->src[k].kind == IR_SRC_SYMBOL && !map_symbol(p, maps, raw, i, &i->src[k].index))
+            if (i->src[k].kind == IR_SRC_FN)
+                i->src[k].index = maps->fn[i->src[k].index];
+            else if (i->src[k].kind == IR_SRC_SYMBOL && !map_symbol(p, maps, raw, i, &i->src[k].index))
                 return false;
     }
     for (uint32_t c = 0; c < raw->call_count; c++) {
+        if (raw->calls[c].callee == IR_NONE)
+            continue;
         raw->calls[c].callee = maps->fn[raw->calls[c].callee];
         const struct ir_fn *fn = &p->m->fns[raw->calls[c].callee];
         if (!fn->is_defined && is_strict(p, raw->unit) && ir_find_helper(ir_name(p->m, fn->name)) == IR_HELPER_COUNT)
@@ -252,10 +256,10 @@ static bool map_relocs(struct ptx_parser *p, const struct ptx_maps *maps)
         struct ir_reloc r = m->relocs[n];
         if (m->symbols[r.symbol].flags & IR_SYM_DROPPED)
             continue;
-        r.target = maps->symbol[r.target];
-        const struct ir_symbol *s = &m->symbols[r.target];
+        r.target = (r.to_fn ? maps->fn : maps->symbol)[r.target];
+        const struct ir_symbol *s = r.to_fn ? NULL : &m->symbols[r.target];
         const struct ptx_unit *u = unit_of(p, m->symbols[r.symbol].line);
-        if (is_missing(s))
+        if (s && is_missing(s))
             return refuse_undefined(p, s->name, u ? (uint32_t)(u - p->units) + 1 : 0);
         m->relocs[kept++] = r;
     }

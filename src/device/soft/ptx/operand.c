@@ -301,7 +301,13 @@ bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, s
             return parse_symbol(p, &t, &name, type, out);
         break;
     case PTX_NAME_FN:
-        return ptx_fail(p, -ENOTSUP, &t, "address of function '%.*s' is not supported", PTX_TEXT(&t));
+        if (!(flags & PTX_O_SYMBOL))
+            break;
+        if (ir_types[type].size < 8 || ir_type_is_float(type))
+            return ptx_fail(p, -EINVAL, &t, "the address of '%.*s' does not fit .%s", PTX_TEXT(&t),
+                            ir_types[type].text);
+        *out = (struct ir_src) { .kind = IR_SRC_FN, .index = name.index };
+        return true;
     case PTX_NAME_LACKING:
         return ptx_refuse_lacking(p, &t, &name);
     default:
