@@ -89,9 +89,8 @@ has_gone() {
     run -0 srun --gres=mps:50 "$GMUX_BUILD/examples/vecadd"
     [[ $output == *"all correct"* ]]
     ! has_gone # the second job has ended, the first has not
-    kill -INT "$long"
-    kill -INT "$long"
-    until_true 100 gone "$long"
+    scancel --user root
+    until_true 300 gone "$long"
     until_true 200 has_gone
     until_true 200 nodes_rest # not drained
     grep -q "Exit with status 0" "$DIR/log/control.log"

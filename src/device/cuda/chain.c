@@ -18,7 +18,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/capacity.h"
 
-#define ROW         16u
+#define ROW         CUDA_CHAIN
 #define ROW_BYTES   8192u /* parameters of all .. */
 #define PARAMS_MAX  1024u /* .. and of one */
 #define PATIENCE    8u    /* rows until a graph is made for them; each further one is waited for longer */

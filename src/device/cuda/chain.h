@@ -7,6 +7,9 @@
 
 #include "device/cuda/op.h"
 
+/* Launches that go together, at most. */
+#define CUDA_CHAIN 16u
+
 /* Puts a launch into the queue's row, if more wait behind it or the row has begun; a full row is handed over. False: it is
  * none for a row. The queue has a stream, and nothing is held back. */
 bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);

@@ -15,6 +15,7 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
+#include "device/cuda/lookahead.h"
 
 #define AGAIN_NS (60 * GM_NS_PER_S) /* a fallback context that was refused is tried again */
 
@@ -289,6 +290,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     d->unknown_ns = CUDA_UNKNOWN_NS;
     d->held_ns = CUDA_HELD_NS;
     d->calm_ns = CUDA_CALM_NS;
+    d->ahead_ns = CUDA_AHEAD_NS;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
     gm_list_init(&d->leaving);

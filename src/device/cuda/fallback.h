@@ -26,7 +26,7 @@ struct cuda_op_launch;
 /* .. than this, and none longer than this. */
 #define CUDA_HELD_NS (250 * GM_NS_PER_MS)
 /* So long after the last operation that took long clients come back; one that had to go again stays away twice as long .. */
-#define CUDA_CALM_NS (10 * GM_NS_PER_S)
+#define CUDA_CALM_NS GM_NS_PER_S
 /* .. up to this. */
 #define CUDA_AWAY_MAX_NS (600 * GM_NS_PER_S)
 

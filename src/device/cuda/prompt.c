@@ -5,7 +5,7 @@
  * What is looked at may change before the operation is handed over; then it waits where it always does, and those others with it
  * for as long.
  */
-#include "device/cuda/admit.h"
+#include "device/cuda/lookahead.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
 
@@ -64,7 +64,7 @@ static bool rest_is_prompt(struct dev_client *c, const struct wire_record *r)
 
 static bool queue_is_prompt(const struct dev_queue *q)
 {
-    return q->stream && !q->gate && !q->learning && !q->wanted && !q->gpu->is_fallback &&
+    return q->stream && cuda_may_have(q, 1) && !q->gate && !q->learning && !q->wanted && !q->gpu->is_fallback &&
            q->place == atomic_load_explicit(&q->client->seats[q->gpu->index].place, memory_order_acquire) &&
            atomic_load_explicit(&q->gpu->waits, memory_order_relaxed) == 0 && cuda_proof_is_prompt(q);
 }

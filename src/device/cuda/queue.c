@@ -6,7 +6,8 @@
  * behind a gate is held here until the gate opens, and so is a wait for something that is held. Everything of a client
  * is its thread's, so that needs no lock.
  *
- * How much the driver may have of a client is bounded (inflight.h); beyond that operations are held back here, too.
+ * How much the driver may have of a client is bounded (inflight.h), and of a queue by the time that it takes (lookahead.h); beyond that operations are held
+ * back here, too.
  *
  * Where a program records an event (a mark or a stamp) the completion is written at once, whatever comes behind it, and the
  * driver records an event of its own, for other streams to wait for (point.h).
@@ -19,6 +20,7 @@
 #include "device/cuda/complaint.h"
 #include "device/cuda/inflight.h"
 #include "device/cuda/library.h"
+#include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/point.h"
@@ -81,7 +83,7 @@ void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
         gm_list_append(&q->client->dirty, &q->dirty);
         cuda_count(q, 1); /* the mark that will come */
     }
-    if (q->calls - q->calls_marked > MARK_EVERY)
+    if (q->calls - q->calls_marked > cuda_ahead_marks(q, MARK_EVERY))
         cuda_queue_mark(q);
 }
 
@@ -126,7 +128,7 @@ static void submit(struct dev_queue *q, const struct cuda_op *op)
         }
         op = &found;
     }
-    if (cuda_chain_take(q, op))
+    if (cuda_may_have(q, CUDA_CHAIN) && cuda_chain_take(q, op))
         return;
     cuda_chain_hand_over(q);
     if (op->kind == CUDA_OP_LAUNCH && GM_UNLIKELY(op->u.launch.prints))
@@ -204,7 +206,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
     cuda_hands_on(q->client); /* until the flush that follows */
     if (GM_UNLIKELY(q->learning))
         return take_to_learn(q, op, bytes);
-    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && !stands(q, op)) {
+    if (gm_list_empty(&q->held) && cuda_has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
         op->bytes = bytes;
         accept(q, op->seq); /* before: whoever asks meanwhile who is busy must see it */
         submit(q, op);
@@ -239,7 +241,7 @@ static bool advance(struct dev_queue *q)
     bool any = false;
     while (!gm_list_empty(&q->held)) {
         struct cuda_op *op = gm_list_entry(q->held.next, struct cuda_op, link);
-        if (q->client->calls >= CUDA_CALLS || stands(q, op))
+        if (q->client->calls >= CUDA_CALLS || !cuda_has_ahead(q) || stands(q, op))
             return any;
         gm_list_remove(&op->link);
         submit(q, op);
@@ -388,6 +390,7 @@ int cuda_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, ui
     gm_list_init(&q->holding);
     gm_list_init(&q->chained);
     cuda_calls_begin(q);
+    cuda_ahead_note(q);
     q->priority = priority;
     look_at_slot(q);
     pthread_mutex_lock(&c->dev->lock);

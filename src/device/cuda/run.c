@@ -12,7 +12,7 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "device/cuda/admit.h"
+#include "device/cuda/lookahead.h"
 #include "device/cuda/op.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/run.h"
@@ -169,7 +169,7 @@ enum dev_run_verdict cuda_run_begin(struct dev_queue *q, const struct dev_run *r
     struct dev_client *c = q->client;
     cuda_hands_on(c);
     cuda_enter(q->gpu);
-    if (!cuda_queue_is_open(q))
+    if (!cuda_queue_is_open(q) || !cuda_may_have(q, run->count))
         return DEV_RUN_PLAIN;
     uint64_t hash = XXH3_64bits(run->records, run->size);
     struct cuda_run *known = find(q, run, hash);

@@ -158,6 +158,7 @@ struct dev {
     uint64_t rest_ns;          /* admit.h; constant, as are the following: what is in flight may take so long .. */
     uint64_t unknown_ns;       /* .. and what is not known so long to end */
     uint64_t held_ns, calm_ns; /* fallback.h */
+    uint64_t ahead_ns;         /* lookahead.h */
 };
 
 /* A range of a client's window that is mapped. */
@@ -335,11 +336,14 @@ struct dev_queue {
     bool looking;                     /* the word is on its way to slot->looked */
     uint64_t last;                    /* with the driver */
     uint64_t marked;
-    uint64_t seen;         /* dev->lock: completed, as the watch saw it last .. */
-    uint64_t since;        /* .. and since when, while it is active; 0: it has not looked yet .. */
-    uint64_t pace;         /* .. and the mean time of an operation (admit.h); 0: none is known; and */
-    bool drains;           /* its client is gone, but not what it has begun, whatever its word says */
-    _Atomic bool touched;  /* the driver has something of it that it has not said to be done */
+    uint64_t seen;  /* dev->lock: completed, as the watch saw it last .. */
+    uint64_t since; /* .. and since when, while it is active; 0: it has not looked yet .. */
+    uint64_t pace;  /* .. and the mean time of an operation (admit.h); 0: none is known; and */
+    _Atomic uint32_t
+        ahead_max; /* lookahead.h: operations that the driver may have; UINT32_MAX: there is no bound but CUDA_DEPTH .. */
+    _Atomic bool waits_ahead; /* .. and the client is to be told when there is room again */
+    bool drains;              /* its client is gone, but not what it has begun, whatever its word says */
+    _Atomic bool touched;     /* the driver has something of it that it has not said to be done */
     uint64_t calls;        /* inflight.h: of the driver, so far; with those of the row and of the mark to come .. */
     uint64_t calls_marked; /* .. up to the last mark .. */
     uint64_t asked;        /* .. up to where the GPU was last to say that it has come .. */

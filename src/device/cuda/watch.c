@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "device/cuda/output.h"
-#include "device/cuda/admit.h"
+#include "device/cuda/lookahead.h"
 
 #define LOOK_NS     (20 * GM_NS_PER_US)
 #define LOOK_MIN_NS (5 * GM_NS_PER_US) /* while somebody sleeps until something is done */
@@ -37,10 +37,12 @@ static bool look(struct dev_queue *q, uint64_t at)
         uint64_t done = GM_MIN(now, q->marked);
         if (done > q->seen) {
             cuda_pace_note(q, at, done - q->seen);
+            cuda_ahead_note(q);
             uint32_t before = cuda_unfinished(q->client);
             atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
             q->seen = done;
-            if (is_time_for_more(before, cuda_unfinished(q->client)) || atomic_load(&q->client->full))
+            if (is_time_for_more(before, cuda_unfinished(q->client)) || atomic_load(&q->client->full) ||
+                cuda_ahead_ends(q))
                 tp_ring_wake(&q->client->session->control->ring);
         }
         tp_word_wake(&q->slot->completed);

@@ -737,6 +737,7 @@ struct dev *fake_devices(uint32_t count)
                        .count = count,
                        .events.client_fault = fault,
                        .rest_ns = CUDA_NEVER, /* until a test says otherwise */
+                       .ahead_ns = CUDA_NEVER,
                        .pipe = -1 };
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
