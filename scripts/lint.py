@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 # A folder of src/ may include itself and what stands to its left.
-LAYERS = [["base"], ["wire"], ["transport"], ["fatbin"], ["device"], ["jit"], ["executor", "server", "control", "client"], ["cli"]]
+LAYERS = [["base"], ["wire"], ["transport"], ["fatbin"], ["device"], ["jit"], ["executor", "server", "control", "client"], ["cli", "cudart"]]
 ALLOWED = {}
 below = set()
 for group in LAYERS:

@@ -8,33 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fatbin/layout.h"
+
 #define FLAG_LZ4  0x2000u
 #define FLAG_ZSTD 0x8000u
-
-struct header {
-    uint32_t magic;
-    uint16_t version;
-    uint16_t header_size;
-    uint64_t size; /* of all entries */
-};
-
-struct entry {
-    uint16_t kind;
-    uint16_t version;
-    uint32_t header_size;
-    uint64_t size; /* of the payload, padded */
-    uint32_t packed_size;
-    uint32_t options_at;
-    uint16_t isa_minor;
-    uint16_t isa_major;
-    uint32_t sm;
-    uint32_t name_at;
-    uint32_t name_size;
-    uint64_t flags;
-    uint64_t reserved;
-    uint64_t whole_size; /* 0: not compressed */
-};
-_Static_assert(sizeof(struct header) == FB_HEADER_SIZE && sizeof(struct entry) == 64, "layout");
 
 static bool header_read(const void *data, struct header *h)
 {

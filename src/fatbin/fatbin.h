@@ -95,4 +95,14 @@ GM_MUST_CHECK int fb_slim(const void *data, size_t size, uint32_t sm, void **out
  * its packing is not known, -EBADMSG if it does not unpack to the size it says, -ENOMEM. */
 GM_MUST_CHECK int fb_unpack(const struct fb_entry *e, size_t limit, void **out, size_t *size);
 
+struct fb_ptx {
+    const char *text;
+    size_t size;
+    uint16_t isa_major, isa_minor;
+    uint32_t sm;
+};
+
+/* A fat binary of these, in memory that the caller frees. 0, -EFBIG, -ENOMEM. */
+GM_MUST_CHECK int fb_make(const struct fb_ptx *ptx, size_t count, void **out, size_t *size);
+
 #endif

@@ -1,0 +1,254 @@
+/*
+ * Arrays, textures and surfaces: the driver's, in the runtime's words.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "cudart/cudart.h"
+
+unsigned crt_format_size(CUarray_format format)
+{
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+        return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels)
+{
+    static const CUarray_format formats[3][3] = {
+        { CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_SIGNED_INT32 },
+        { CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32 },
+        { 0, CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT },
+    };
+    const int bits[4] = { d->x, d->y, d->z, d->w };
+    unsigned n = 0;
+    while (n < 4 && bits[n])
+        n++;
+    for (unsigned i = 0; i < 4; i++)
+        if (bits[i] != (i < n ? d->x : 0))
+            return cudaErrorInvalidChannelDescriptor;
+    int size = d->x == 8 ? 0 : d->x == 16 ? 1 : d->x == 32 ? 2 : -1;
+    if (size < 0 || n == 3 || (unsigned)d->f > cudaChannelFormatKindFloat || !formats[d->f][size])
+        return cudaErrorInvalidChannelDescriptor;
+    *format = formats[d->f][size];
+    *channels = n;
+    return cudaSuccess;
+}
+
+void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *d)
+{
+    int bits = (int)crt_format_size(format) * 8;
+    enum cudaChannelFormatKind kind = cudaChannelFormatKindUnsigned;
+    if (format == CU_AD_FORMAT_HALF || format == CU_AD_FORMAT_FLOAT)
+        kind = cudaChannelFormatKindFloat;
+    else if (format == CU_AD_FORMAT_SIGNED_INT8 || format == CU_AD_FORMAT_SIGNED_INT16 ||
+             format == CU_AD_FORMAT_SIGNED_INT32)
+        kind = cudaChannelFormatKindSigned;
+    *d = (struct cudaChannelFormatDesc) { bits, channels > 1 ? bits : 0, channels > 2 ? bits : 0,
+                                          channels > 3 ? bits : 0, kind };
+}
+
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
+{
+    return (struct cudaChannelFormatDesc) { x, y, z, w, f };
+}
+
+static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent e, unsigned flags,
+                            CUDA_ARRAY3D_DESCRIPTOR *out)
+{
+    CUarray_format format;
+    unsigned channels;
+    cudaError_t r = desc ? crt_format(desc, &format, &channels) : cudaErrorInvalidValue;
+    if (!r)
+        *out = (CUDA_ARRAY3D_DESCRIPTOR) { e.width, e.height, e.depth, format, channels, flags };
+    return r;
+}
+
+cudaError_t crt_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc,
+                                  struct cudaExtent extent, unsigned int flags)
+{
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    cudaError_t r = describe(desc, extent, flags, &d);
+    return r ? r : crt_of(cuArray3DCreate((CUarray *)array, &d));
+}
+
+cudaError_t crt_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width,
+                                size_t height, unsigned int flags)
+{
+    return crt_cudaMalloc3DArray(array, desc, (struct cudaExtent) { width, height, 0 }, flags);
+}
+
+cudaError_t crt_cudaFreeArray(cudaArray_t array)
+{
+    return array ? crt_of(cuArrayDestroy((CUarray)array)) : cudaSuccess;
+}
+
+cudaError_t crt_cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags,
+                                 cudaArray_t array)
+{
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    CUresult r = cuArray3DGetDescriptor(&d, (CUarray)array);
+    if (r)
+        return crt_of(r);
+    if (desc)
+        crt_channels(d.Format, d.NumChannels, desc);
+    if (extent)
+        *extent = (struct cudaExtent) { d.Width, d.Height, d.Depth };
+    if (flags)
+        *flags = d.Flags;
+    return cudaSuccess;
+}
+
+cudaError_t crt_cudaGetChannelDesc(struct cudaChannelFormatDesc *desc, cudaArray_const_t array)
+{
+    return desc ? crt_cudaArrayGetInfo(desc, NULL, NULL, (cudaArray_t)(uintptr_t)array) : cudaErrorInvalidValue;
+}
+
+cudaError_t crt_cudaMallocMipmappedArray(cudaMipmappedArray_t *out, const struct cudaChannelFormatDesc *desc,
+                                         struct cudaExtent extent, unsigned int levels, unsigned int flags)
+{
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    cudaError_t r = describe(desc, extent, flags, &d);
+    return r ? r : crt_of(cuMipmappedArrayCreate((CUmipmappedArray *)out, &d, levels));
+}
+
+cudaError_t crt_cudaGetMipmappedArrayLevel(cudaArray_t *level_array, cudaMipmappedArray_const_t array,
+                                           unsigned int level)
+{
+    return crt_of(cuMipmappedArrayGetLevel((CUarray *)level_array, (CUmipmappedArray)(uintptr_t)array, level));
+}
+
+cudaError_t crt_cudaFreeMipmappedArray(cudaMipmappedArray_t array)
+{
+    return array ? crt_of(cuMipmappedArrayDestroy((CUmipmappedArray)array)) : cudaSuccess;
+}
+
+static cudaError_t resource(const struct cudaResourceDesc *in, CUDA_RESOURCE_DESC *out)
+{
+    cudaError_t r = cudaSuccess;
+    memset(out, 0, sizeof(*out));
+    if (!in)
+        return cudaErrorInvalidValue;
+    switch (in->resType) {
+    case cudaResourceTypeArray:
+        out->resType = CU_RESOURCE_TYPE_ARRAY;
+        out->res.array.hArray = (CUarray)in->res.array.array;
+        return cudaSuccess;
+    case cudaResourceTypeMipmappedArray:
+        out->resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+        out->res.mipmap.hMipmappedArray = (CUmipmappedArray)in->res.mipmap.mipmap;
+        return cudaSuccess;
+    case cudaResourceTypeLinear:
+        out->resType = CU_RESOURCE_TYPE_LINEAR;
+        out->res.linear.devPtr = (CUdeviceptr)(uintptr_t)in->res.linear.devPtr;
+        out->res.linear.sizeInBytes = in->res.linear.sizeInBytes;
+        r = crt_format(&in->res.linear.desc, &out->res.linear.format, &out->res.linear.numChannels);
+        return r;
+    case cudaResourceTypePitch2D:
+        out->resType = CU_RESOURCE_TYPE_PITCH2D;
+        out->res.pitch2D.devPtr = (CUdeviceptr)(uintptr_t)in->res.pitch2D.devPtr;
+        out->res.pitch2D.width = in->res.pitch2D.width;
+        out->res.pitch2D.height = in->res.pitch2D.height;
+        out->res.pitch2D.pitchInBytes = in->res.pitch2D.pitchInBytes;
+        r = crt_format(&in->res.pitch2D.desc, &out->res.pitch2D.format, &out->res.pitch2D.numChannels);
+        return r;
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
+/* The format of what a texture reads. */
+static CUresult resource_format(const CUDA_RESOURCE_DESC *d, CUarray_format *format)
+{
+    CUDA_ARRAY3D_DESCRIPTOR a = { 0 };
+    CUarray array = d->res.array.hArray;
+    CUresult r = CUDA_SUCCESS;
+    if (d->resType == CU_RESOURCE_TYPE_LINEAR)
+        a.Format = d->res.linear.format;
+    else if (d->resType == CU_RESOURCE_TYPE_PITCH2D)
+        a.Format = d->res.pitch2D.format;
+    else {
+        if (d->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+            r = cuMipmappedArrayGetLevel(&array, d->res.mipmap.hMipmappedArray, 0);
+        if (!r)
+            r = cuArray3DGetDescriptor(&a, array);
+    }
+    *format = a.Format;
+    return r;
+}
+
+cudaError_t crt_cudaCreateTextureObject(cudaTextureObject_t *out, const struct cudaResourceDesc *res,
+                                        const struct cudaTextureDesc *tex, const struct cudaResourceViewDesc *view)
+{
+    CUDA_RESOURCE_DESC d;
+    CUarray_format format;
+    cudaError_t r = out && tex ? resource(res, &d) : cudaErrorInvalidValue;
+    if (!r)
+        r = crt_of(resource_format(&d, &format));
+    if (r)
+        return r;
+    bool is_float = format == CU_AD_FORMAT_FLOAT || format == CU_AD_FORMAT_HALF;
+    if (tex->filterMode == cudaFilterModeLinear && tex->readMode == cudaReadModeElementType && !is_float)
+        return cudaErrorInvalidFilterSetting;
+    if (tex->readMode == cudaReadModeNormalizedFloat && crt_format_size(format) == 4 && !is_float)
+        return cudaErrorInvalidNormSetting;
+    CUDA_TEXTURE_DESC t = { .filterMode = (CUfilter_mode)tex->filterMode,
+                            .maxAnisotropy = tex->maxAnisotropy,
+                            .mipmapFilterMode = (CUfilter_mode)tex->mipmapFilterMode,
+                            .mipmapLevelBias = tex->mipmapLevelBias,
+                            .minMipmapLevelClamp = tex->minMipmapLevelClamp,
+                            .maxMipmapLevelClamp = tex->maxMipmapLevelClamp };
+    for (int i = 0; i < 3; i++)
+        t.addressMode[i] = (CUaddress_mode)tex->addressMode[i];
+    memcpy(t.borderColor, tex->borderColor, sizeof(t.borderColor));
+    if (tex->readMode == cudaReadModeElementType && !is_float)
+        t.flags |= CU_TRSF_READ_AS_INTEGER;
+    if (tex->normalizedCoords)
+        t.flags |= CU_TRSF_NORMALIZED_COORDINATES;
+    if (tex->sRGB)
+        t.flags |= CU_TRSF_SRGB;
+    if (tex->disableTrilinearOptimization)
+        t.flags |= CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
+    if (tex->seamlessCubemap)
+        t.flags |= CU_TRSF_SEAMLESS_CUBEMAP;
+    CUDA_RESOURCE_VIEW_DESC v = { 0 };
+    if (view)
+        v = (CUDA_RESOURCE_VIEW_DESC) { .format = (CUresourceViewFormat)view->format,
+                                        .width = view->width,
+                                        .height = view->height,
+                                        .depth = view->depth,
+                                        .firstMipmapLevel = view->firstMipmapLevel,
+                                        .lastMipmapLevel = view->lastMipmapLevel,
+                                        .firstLayer = view->firstLayer,
+                                        .lastLayer = view->lastLayer };
+    return crt_of(cuTexObjectCreate(out, &d, &t, view ? &v : NULL));
+}
+
+cudaError_t crt_cudaDestroyTextureObject(cudaTextureObject_t texture)
+{
+    return crt_of(cuTexObjectDestroy(texture));
+}
+
+cudaError_t crt_cudaCreateSurfaceObject(cudaSurfaceObject_t *out, const struct cudaResourceDesc *res)
+{
+    CUDA_RESOURCE_DESC d;
+    cudaError_t r = out ? resource(res, &d) : cudaErrorInvalidValue;
+    return r ? r : crt_of(cuSurfObjectCreate(out, &d));
+}
+
+cudaError_t crt_cudaDestroySurfaceObject(cudaSurfaceObject_t surface)
+{
+    return crt_of(cuSurfObjectDestroy(surface));
+}

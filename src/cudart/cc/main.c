@@ -1,0 +1,365 @@
+/*
+ * The steps: kernels to PTX for each architecture, the PTX to a fat binary, the host's code to an object with that in
+ * it, objects to a program.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cudart/cc/cc.h"
+#include "fatbin/fatbin.h"
+
+#define PTX_MAJOR    8 /* what clang 19 writes at most that drivers of CUDA 12.3 read */
+#define PTX_MINOR    3
+#define ARCH_DEFAULT 75
+
+static const char usage[] =
+    "usage: gmux-cc [OPTION]... FILE...\n"
+    "Compiles CUDA C++ with clang 19 and links it with gmux's CUDA runtime. Options are nvcc's: -o -c -ptx -E -I -D "
+    "-U -L\n"
+    "-l -O -g -G -lineinfo -arch -gencode -std -use_fast_math -default-stream -Xcompiler -Xlinker -shared -x cu -v\n"
+    "-dryrun; -cudart 12|13 chooses the runtime's version. See gmux-cc(1).\n";
+
+/* Where things lie: installed, or in a build tree. */
+static struct {
+    const char *clang, *resources, *include, *include_cuda, *bitcode, *libraries, *driver;
+    char scratch[64];
+} place;
+
+static struct cc_list scratch_files;
+
+static const char *scratch(const char *name)
+{
+    char *path = cc_format("%s/%s", place.scratch, name);
+    cc_add(&scratch_files, path);
+    return path;
+}
+
+static void clean_up(void)
+{
+    for (size_t i = 0; i < scratch_files.count; i++)
+        (void)unlink(scratch_files.at[i]);
+    if (*place.scratch)
+        (void)rmdir(place.scratch);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+static const char *find_clang(void)
+{
+    const char *own = getenv("GMUX_CLANG");
+    static const char *const names[] = { "/usr/bin/clang++-19", "/usr/lib/llvm-19/bin/clang++",
+                                         "/usr/local/bin/clang++-19" };
+    if (own && *own)
+        return own;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (access(names[i], X_OK) == 0)
+            return names[i];
+    cc_fail("needs clang 19 (Debian: apt-get install clang-19), or its path in GMUX_CLANG");
+}
+
+static void find_places(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        cc_fail("/proc/self/exe: %s", strerror(errno));
+    self[n] = '\0';
+    const char *here = dirname(self);
+    const char *installed = cc_format("%s/../%s", here, CC_LIBRARIES);
+    if (exists(cc_format("%s/gmux-device.bc", here))) {
+        place.include = cc_format("%s/include", here);
+        place.include_cuda = cc_format("%s/../../include", here);
+        place.bitcode = cc_format("%s/gmux-device.bc", here);
+        place.libraries = here;
+        place.driver = cc_format("%s/../client", here);
+    } else if (exists(cc_format("%s/gmux-device.bc", installed))) {
+        place.include = place.include_cuda = cc_format("%s/../include/gmux", here);
+        place.bitcode = cc_format("%s/gmux-device.bc", installed);
+        place.libraries = place.driver = installed;
+    } else
+        cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here, installed);
+    place.libraries = cc_format("%s", place.libraries);
+    place.clang = find_clang();
+    const char *tmp = getenv("TMPDIR");
+    int length =
+        snprintf(place.scratch, sizeof(place.scratch), "%s/gmux-cc.XXXXXX", tmp && strlen(tmp) < 32 ? tmp : "/tmp");
+    if (length < 0 || !mkdtemp(place.scratch)) {
+        *place.scratch = '\0';
+        cc_fail("no temporary folder: %s", strerror(errno));
+    }
+    (void)atexit(clean_up);
+}
+
+/* The folder of clang's own headers, which it prints. */
+static const char *clang_resources(void)
+{
+    static char line[PATH_MAX];
+    FILE *f = popen(cc_format("'%s' -print-resource-dir", place.clang), "re");
+    if (!f || !fgets(line, sizeof(line), f))
+        cc_fail("%s does not run", place.clang);
+    (void)pclose(f);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+/* Runs clang; the program ends with its status if that is not 0. */
+static void run(const struct cc_options *o, struct cc_list *l)
+{
+    l->at[l->count] = NULL;
+    if (o->verbose) {
+        for (size_t i = 0; i < l->count; i++)
+            (void)fprintf(stderr, "%s%s", i ? " " : "#$ ", l->at[i]);
+        (void)fputc('\n', stderr);
+    }
+    if (o->dry)
+        return;
+    pid_t pid;
+    int status;
+    char *argv[CC_MAX + 1];
+    memcpy(argv, l->at, sizeof(argv));
+    int r = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+    if (r)
+        cc_fail("%s: %s", argv[0], strerror(r));
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            cc_fail("%s: %s", argv[0], strerror(errno));
+    if (!WIFEXITED(status) || WEXITSTATUS(status))
+        exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+/* What both passes over a CUDA source say. */
+static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
+{
+    cc_add(l, place.clang);
+    cc_add(l, "-x");
+    cc_add(l, "cuda");
+    cc_add(l, cc_format("--cuda-path=%s/none", place.scratch)); /* none but ours */
+    cc_add(l, "-nocudainc");
+    cc_add(l, "-nocudalib");
+    cc_add(l, "-Xclang");
+    cc_add(l, "-target-sdk-version=12.3"); /* the launch ABI since 9.2 */
+    cc_add(l, "-Wno-unknown-cuda-version");
+    cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere */
+    cc_add(l, "-isystem");
+    cc_add(l, cc_format("%s/include/cuda_wrappers", place.resources)); /* of libstdc++'s headers, by clang */
+    cc_add(l, "-isystem");
+    cc_add(l, place.include);
+    cc_add(l, "-isystem");
+    cc_add(l, place.include_cuda);
+    cc_add(l, "-include");
+    cc_add(l, "cuda_runtime.h");
+    cc_add(l, cc_format("-DCUDART_VERSION=%s", o->cudart == 13 ? "13000" : "12080"));
+    cc_add_all(l, &o->both);
+}
+
+static void compile_ptx(const struct cc_options *o, const char *source, unsigned sm, const char *output)
+{
+    static struct cc_list l;
+    l.count = 0;
+    cuda_arguments(&l, o);
+    cc_add(&l, "--cuda-device-only");
+    cc_add(&l, cc_format("--cuda-gpu-arch=sm_%u", sm));
+    cc_add(&l, "-Xclang");
+    cc_add(&l, "-target-feature");
+    cc_add(&l, "-Xclang");
+    cc_add(&l, cc_format("+ptx%d%d", PTX_MAJOR, PTX_MINOR));
+    cc_add(&l, "-Xclang");
+    cc_add(&l, "-mlink-builtin-bitcode");
+    cc_add(&l, "-Xclang");
+    cc_add(&l, place.bitcode);
+    cc_add(&l, "-O3");
+    /* a * b + c of the program's becomes one instruction, but nothing of the mathematics, which counts on each rounding */
+    cc_add(&l, "-ffp-contract=fast-honor-pragmas");
+    cc_add_all(&l, &o->device);
+    cc_add(&l, "-S");
+    cc_add(&l, source);
+    cc_add(&l, "-o");
+    cc_add(&l, output);
+    run(o, &l);
+}
+
+static void read_file(const char *path, struct fb_ptx *out)
+{
+    FILE *f = fopen(path, "re");
+    struct stat st;
+    char *text = NULL;
+    if (f && fstat(fileno(f), &st) == 0)
+        text = malloc((size_t)st.st_size + 1);
+    if (!text || fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
+        cc_fail("%s: %s", path, strerror(errno));
+    (void)fclose(f);
+    out->text = text;
+    out->size = (size_t)st.st_size;
+}
+
+static const char *make_fatbin(const struct cc_options *o, const char *source, unsigned number)
+{
+    struct fb_ptx ptx[sizeof(o->archs) / sizeof(o->archs[0])];
+    for (size_t i = 0; i < o->archs_count; i++) {
+        const char *path = scratch(cc_format("%u.%u.ptx", number, o->archs[i]));
+        compile_ptx(o, source, o->archs[i], path);
+        ptx[i] = (struct fb_ptx) { .isa_major = PTX_MAJOR, .isa_minor = PTX_MINOR, .sm = o->archs[i] };
+        if (!o->dry)
+            read_file(path, &ptx[i]);
+    }
+    const char *path = scratch(cc_format("%u.fatbin", number));
+    if (o->dry)
+        return path;
+    void *data;
+    size_t size;
+    int r = fb_make(ptx, o->archs_count, &data, &size);
+    FILE *f = r ? NULL : fopen(path, "we");
+    if (r || !f || fwrite(data, 1, size, f) != size || fclose(f) != 0)
+        cc_fail("%s: %s", path, strerror(r ? -r : errno));
+    free(data);
+    for (size_t i = 0; i < o->archs_count; i++)
+        free((void *)(uintptr_t)ptx[i].text);
+    return path;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text), b = strlen(end);
+    return a > b && strcmp(text + a - b, end) == 0;
+}
+
+enum kind { CUDA, CXX, OTHER };
+
+static enum kind kind_of(const struct cc_options *o, const char *path)
+{
+    static const char *const cxx[] = { ".cc", ".cpp", ".cxx", ".C", ".c" };
+    if (path[0] == '-')
+        return OTHER;
+    if (ends_with(path, ".cu"))
+        return CUDA;
+    for (size_t i = 0; i < sizeof(cxx) / sizeof(cxx[0]); i++)
+        if (ends_with(path, cxx[i]))
+            return o->all_cuda ? CUDA : CXX;
+    return OTHER;
+}
+
+/* A source to an object, or to standard output where that is what is asked for. */
+static void compile(const struct cc_options *o, const char *source, const char *output, unsigned number)
+{
+    static struct cc_list l;
+    l.count = 0;
+    bool is_cuda = kind_of(o, source) == CUDA;
+    const char *fatbin = is_cuda && o->stage != CC_PREPROCESS ? make_fatbin(o, source, number) : NULL;
+    if (is_cuda) {
+        cuda_arguments(&l, o);
+        cc_add(&l, "--cuda-host-only");
+    } else {
+        cc_add(&l, place.clang);
+        cc_add(&l, "-x");
+        cc_add(&l, ends_with(source, ".c") ? "c" : "c++");
+        cc_add(&l, "-isystem");
+        cc_add(&l, place.include);
+        cc_add(&l, "-isystem");
+        cc_add(&l, place.include_cuda);
+        cc_add_all(&l, &o->both);
+    }
+    if (fatbin) {
+        cc_add(&l, "-Xclang");
+        cc_add(&l, "-fcuda-include-gpubinary");
+        cc_add(&l, "-Xclang");
+        cc_add(&l, fatbin);
+    }
+    if (o->stage != CC_PREPROCESS)
+        cc_add(&l, "-c");
+    cc_add_all(&l, &o->host);
+    cc_add(&l, "-Wno-unused-command-line-argument");
+    cc_add(&l, source);
+    if (output) {
+        cc_add(&l, "-o");
+        cc_add(&l, output);
+    }
+    run(o, &l);
+}
+
+static void link_program(struct cc_options *o, const struct cc_list *objects)
+{
+    static struct cc_list l;
+    cc_add(&l, place.clang);
+    cc_add_all(&l, &o->link);
+    cc_add(&l, "-Wno-unused-command-line-argument");
+    cc_add(&l, "-o");
+    cc_add(&l, o->output ? o->output : "a.out");
+    cc_add_all(&l, objects);
+    const char *folder =
+        place.libraries == place.driver ? place.libraries : cc_format("%s/v%u", place.libraries, o->cudart);
+    cc_add(&l, cc_format("%s/libcudart.so.%u", folder, o->cudart));
+    cc_add(&l, cc_format("-Wl,-rpath,%s", folder));
+    cc_add(&l, cc_format("-L%s", place.driver));
+    cc_add(&l, cc_format("-Wl,-rpath,%s", place.driver));
+    cc_add(&l, "-lm");
+    cc_add(&l, "-ldl");
+    cc_add(&l, "-lpthread");
+    run(o, &l);
+}
+
+static char *object_name(const char *source, const char *end)
+{
+    const char *slash = strrchr(source, '/'), *base = slash ? slash + 1 : source;
+    const char *dot = strrchr(base, '.');
+    return cc_format("%.*s%s", dot ? (int)(dot - base) : (int)strlen(base), base, end);
+}
+
+static void run_all(struct cc_options *o)
+{
+    static struct cc_list objects;
+    unsigned number = 0;
+    for (size_t i = 0; i < o->inputs.count; i++) {
+        const char *in = o->inputs.at[i];
+        enum kind k = kind_of(o, in);
+        number++;
+        if (k == OTHER)
+            cc_add(&objects, in);
+        else if (o->stage == CC_LINK) {
+            const char *object = scratch(cc_format("%u.o", number));
+            compile(o, in, object, number);
+            cc_add(&objects, object);
+        } else if (o->stage == CC_PTX)
+            compile_ptx(o, in, o->archs[0], o->output ? o->output : object_name(in, ".ptx"));
+        else if (o->stage == CC_PREPROCESS)
+            compile(o, in, o->output, number);
+        else
+            compile(o, in, o->output ? o->output : object_name(in, ".o"), number);
+    }
+    if (o->stage == CC_LINK)
+        link_program(o, &objects);
+}
+
+int main(int argc, char **argv)
+{
+    static struct cc_options o = { .cudart = 12 };
+    if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        (void)printf("gmux-cc %s, for CUDA's runtime 12.8 and 13.0\n", GMUX_VERSION);
+        return 0;
+    }
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        (void)fputs(usage, stdout);
+        return 0;
+    }
+    cc_parse(&o, argv + 1);
+    if (o.inputs.count == 0)
+        cc_fail("no input files");
+    if (o.archs_count == 0)
+        o.archs[o.archs_count++] = ARCH_DEFAULT;
+    find_places();
+    place.resources = clang_resources();
+    run_all(&o);
+    return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * Our CUDA runtime library (libcudart.so.12, .13): the runtime API over the driver API and nothing else, so that it runs
+ * on our driver library and on NVIDIA's. It is compiled once per major version (CUDART_VERSION), whose types differ.
+ *
+ * Functions are written as crt_NAME and answer an error; what is exported (entry.c, generated) makes sure of a context
+ * first, and keeps the last error of the thread.
+ */
+#ifndef GMUX_CUDART_CUDART_H
+#define GMUX_CUDART_CUDART_H
+
+#include <cuda.h>
+#include <stdbool.h>
+
+#include "cudart/include/driver_types.h"
+#include "declare.h"
+
+/* Errors of the driver have the same numbers here. */
+static inline cudaError_t crt_of(CUresult r)
+{
+    return (cudaError_t)r;
+}
+
+/* A call that needs a context: the thread's current one, or the primary one of its device. */
+cudaError_t crt_enter(void);
+/* Notes the result of a call as the thread's last error; returns it. */
+cudaError_t crt_done(cudaError_t r);
+/* The driver is there and new enough. */
+cudaError_t crt_driver(void);
+/* The device of the current context. */
+CUdevice crt_device(void);
+/* Number of devices that the driver has. */
+cudaError_t crt_device_count(int *count);
+
+struct crt_function {
+    CUkernel kernel;
+    unsigned max_threads; /* as registered, 0: no bound */
+};
+
+/* The kernel, or variable, that a program means by an address of its own. Errors: cudaErrorInvalidDeviceFunction,
+ * cudaErrorInvalidSymbol, or why its image was not loaded. */
+cudaError_t crt_kernel(const void *host, CUkernel *out);
+cudaError_t crt_function(const void *host, CUfunction *out);
+cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size);
+
+/* An array's channels in the driver's words, and back. */
+cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels);
+void crt_channels(CUarray_format format, unsigned channels, struct cudaChannelFormatDesc *d);
+unsigned crt_format_size(CUarray_format format);
+/* A copy in the driver's words. */
+cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+
+#endif

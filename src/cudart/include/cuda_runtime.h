@@ -1,0 +1,33 @@
+/*
+ * CUDA C++: the runtime API with the templates that C++ programs use, vector types, and what kernels may call. gmux-cc includes
+ * it before everything else, as other compilers of CUDA do.
+ */
+#ifndef GMUX_CUDA_RUNTIME_H
+#define GMUX_CUDA_RUNTIME_H
+#define __CUDA_RUNTIME_H__
+
+#if defined(__CUDA__) && defined(__clang__)
+/* In clang's order: what C++ has is declared for kernels before the standard headers define it for the host. */
+#include <__clang_cuda_math_forward_declares.h>
+#define __CUDACC__ 1 /* libstdc++ leaves out what GPUs do not have */
+#include <cmath>
+#include <cstdlib>
+#include <stdlib.h>
+#include <string.h>
+#undef __CUDACC__
+#endif
+
+#include "channel_descriptor.h"
+#include "cuda_runtime_api.h"
+#include "driver_functions.h"
+#include "vector_functions.h"
+
+#if defined(__CUDA__) && defined(__clang__)
+#include "gmux_device.h"
+#endif
+
+#ifdef __cplusplus
+#include "gmux_templates.h"
+#endif
+
+#endif

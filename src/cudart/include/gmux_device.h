@@ -1,0 +1,319 @@
+/*
+ * Part of cuda_runtime.h: what kernels may use. Built-in variables, mathematics and most intrinsics are headers that
+ * clang has; here is what they expect to find, and what they leave to a toolkit.
+ */
+#ifndef GMUX_DEVICE_H
+#define GMUX_DEVICE_H
+
+/* clang's headers choose by it; the driver's header has a version of its own, later. */
+#ifndef CUDA_VERSION
+#define GMUX_OWN_CUDA_VERSION
+#define CUDA_VERSION 12080
+#endif
+#ifndef __CUDA_ARCH__
+#define GMUX_OWN_CUDA_ARCH
+#define __CUDA_ARCH__ 9999 /* their declarations, for the host's pass, too */
+#endif
+
+#include <__clang_cuda_builtin_vars.h>
+
+#include <__clang_cuda_libdevice_declares.h>
+
+#include <__clang_cuda_device_functions.h>
+#include <__clang_cuda_math.h>
+
+/* What stands in all CUDA programs without a header of its own. */
+extern "C" {
+__device__ int vprintf(const char *, const char *);
+__device__ void free(void *) __attribute((nothrow));
+__device__ void *malloc(size_t) __attribute((nothrow)) __attribute__((malloc));
+__device__ void __assertfail(const char *message, const char *file, unsigned line, const char *function,
+                             size_t char_size);
+__device__ static inline void __assert_fail(const char *message, const char *file, unsigned line,
+                                            const char *function)
+{
+    __assertfail(message, file, line, function, sizeof(char));
+}
+__device__ int printf(const char *, ...);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, struct CUstream_st *stream = 0);
+}
+
+namespace std
+{
+__device__ static inline void free(void *p)
+{
+    ::free(p);
+}
+__device__ static inline void *malloc(size_t size)
+{
+    return ::malloc(size);
+}
+} // namespace std
+
+__device__ inline __cuda_builtin_threadIdx_t::operator dim3() const
+{
+    return dim3(x, y, z);
+}
+__device__ inline __cuda_builtin_threadIdx_t::operator uint3() const
+{
+    return uint3 { x, y, z };
+}
+__device__ inline __cuda_builtin_blockIdx_t::operator dim3() const
+{
+    return dim3(x, y, z);
+}
+__device__ inline __cuda_builtin_blockIdx_t::operator uint3() const
+{
+    return uint3 { x, y, z };
+}
+__device__ inline __cuda_builtin_blockDim_t::operator dim3() const
+{
+    return dim3(x, y, z);
+}
+__device__ inline __cuda_builtin_blockDim_t::operator uint3() const
+{
+    return uint3 { x, y, z };
+}
+__device__ inline __cuda_builtin_gridDim_t::operator dim3() const
+{
+    return dim3(x, y, z);
+}
+__device__ inline __cuda_builtin_gridDim_t::operator uint3() const
+{
+    return uint3 { x, y, z };
+}
+
+/* Which memory an address is of, which the intrinsics below use. */
+#define GMUX_DEV __device__ static __inline__ __attribute__((always_inline, unused))
+#ifdef __CUDA__
+typedef unsigned int cuuint32_t;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 9999
+#define GMUX_IS(name, where)                                                                                         \
+    GMUX_DEV unsigned int name(const void *p)                                                                        \
+    {                                                                                                                \
+        return __nvvm_isspacep_##where(p);                                                                           \
+    }
+#else
+#define GMUX_IS(name, where)                                                                                         \
+    GMUX_DEV unsigned int name(const void *p)                                                                        \
+    {                                                                                                                \
+        return 0;                                                                                                    \
+    }
+#endif
+GMUX_IS(__isGlobal, global)
+GMUX_IS(__isShared, shared)
+GMUX_IS(__isConstant, const)
+GMUX_IS(__isLocal, local)
+#undef GMUX_IS
+#define GMUX_CVTA(name, space)                                                                                       \
+    GMUX_DEV size_t __cvta_generic_to_##name(const void *p)                                                          \
+    {                                                                                                                \
+        return (size_t)(void __attribute__((address_space(space))) *)p;                                              \
+    }                                                                                                                \
+    GMUX_DEV void *__cvta_##name##_to_generic(size_t p)                                                              \
+    {                                                                                                                \
+        return (void *)(void __attribute__((address_space(space))) *)p;                                              \
+    }
+GMUX_CVTA(global, 1)
+GMUX_CVTA(shared, 3)
+GMUX_CVTA(constant, 4)
+GMUX_CVTA(local, 5)
+#undef GMUX_CVTA
+#endif
+
+#include <__clang_cuda_cmath.h>
+#include <__clang_cuda_intrinsics.h>
+#include <__clang_cuda_complex_builtins.h>
+
+/* --- atomics: for the device, a block (_block), host and devices (_system) --- */
+
+#define GMUX_ATOMIC2(name, type, as, inner)                                                                          \
+    GMUX_DEV type name(type *p, type v)                                                                              \
+    {                                                                                                                \
+        return (type)inner((as *)p, (as)v);                                                                          \
+    }                                                                                                                \
+    GMUX_DEV type name##_block(type *p, type v)                                                                      \
+    {                                                                                                                \
+        return (type)inner##_block((as *)p, (as)v);                                                                  \
+    }                                                                                                                \
+    GMUX_DEV type name##_system(type *p, type v)                                                                     \
+    {                                                                                                                \
+        return (type)inner##_system((as *)p, (as)v);                                                                 \
+    }
+GMUX_ATOMIC2(atomicAdd, int, int, __iAtomicAdd)
+GMUX_ATOMIC2(atomicAdd, unsigned int, unsigned int, __uAtomicAdd)
+GMUX_ATOMIC2(atomicAdd, unsigned long long, unsigned long long, __ullAtomicAdd)
+GMUX_ATOMIC2(atomicAdd, float, float, __fAtomicAdd)
+GMUX_ATOMIC2(atomicAdd, double, double, __dAtomicAdd)
+GMUX_ATOMIC2(atomicExch, int, int, __iAtomicExch)
+GMUX_ATOMIC2(atomicExch, unsigned int, unsigned int, __uAtomicExch)
+GMUX_ATOMIC2(atomicExch, unsigned long long, unsigned long long, __ullAtomicExch)
+GMUX_ATOMIC2(atomicExch, float, float, __fAtomicExch)
+GMUX_ATOMIC2(atomicMin, int, int, __iAtomicMin)
+GMUX_ATOMIC2(atomicMin, unsigned int, unsigned int, __uAtomicMin)
+GMUX_ATOMIC2(atomicMin, unsigned long long, unsigned long long, __ullAtomicMin)
+GMUX_ATOMIC2(atomicMin, long long, long long, __illAtomicMin)
+GMUX_ATOMIC2(atomicMax, int, int, __iAtomicMax)
+GMUX_ATOMIC2(atomicMax, unsigned int, unsigned int, __uAtomicMax)
+GMUX_ATOMIC2(atomicMax, unsigned long long, unsigned long long, __ullAtomicMax)
+GMUX_ATOMIC2(atomicMax, long long, long long, __illAtomicMax)
+GMUX_ATOMIC2(atomicAnd, int, int, __iAtomicAnd)
+GMUX_ATOMIC2(atomicAnd, unsigned int, unsigned int, __uAtomicAnd)
+GMUX_ATOMIC2(atomicAnd, unsigned long long, unsigned long long, __ullAtomicAnd)
+GMUX_ATOMIC2(atomicOr, int, int, __iAtomicOr)
+GMUX_ATOMIC2(atomicOr, unsigned int, unsigned int, __uAtomicOr)
+GMUX_ATOMIC2(atomicOr, unsigned long long, unsigned long long, __ullAtomicOr)
+GMUX_ATOMIC2(atomicXor, int, int, __iAtomicXor)
+GMUX_ATOMIC2(atomicXor, unsigned int, unsigned int, __uAtomicXor)
+GMUX_ATOMIC2(atomicXor, unsigned long long, unsigned long long, __ullAtomicXor)
+GMUX_ATOMIC2(atomicInc, unsigned int, unsigned int, __uAtomicInc)
+GMUX_ATOMIC2(atomicDec, unsigned int, unsigned int, __uAtomicDec)
+#undef GMUX_ATOMIC2
+
+GMUX_DEV int atomicSub(int *p, int v)
+{
+    return atomicAdd(p, -v);
+}
+GMUX_DEV unsigned int atomicSub(unsigned int *p, unsigned int v)
+{
+    return atomicAdd(p, 0u - v);
+}
+GMUX_DEV int atomicSub_block(int *p, int v)
+{
+    return atomicAdd_block(p, -v);
+}
+GMUX_DEV unsigned int atomicSub_block(unsigned int *p, unsigned int v)
+{
+    return atomicAdd_block(p, 0u - v);
+}
+GMUX_DEV int atomicSub_system(int *p, int v)
+{
+    return atomicAdd_system(p, -v);
+}
+GMUX_DEV unsigned int atomicSub_system(unsigned int *p, unsigned int v)
+{
+    return atomicAdd_system(p, 0u - v);
+}
+
+/* A compare and swap of the size, at any scope: what is stronger than asked for is right, too. */
+#define GMUX_CAS(suffix, bits, type, letter, scope)                                                                  \
+    GMUX_DEV type atomicCAS##suffix(type *p, type compare, type value)                                               \
+    {                                                                                                                \
+        unsigned bits c, v, old;                                                                                     \
+        __builtin_memcpy(&c, &compare, sizeof(c));                                                                   \
+        __builtin_memcpy(&v, &value, sizeof(v));                                                                     \
+        asm volatile("atom" scope ".cas.b" #letter " %0, [%1], %2, %3;"                                              \
+                     : GMUX_OUT_##letter(old)                                                                        \
+                     : "l"(p), GMUX_IN_##letter(c), GMUX_IN_##letter(v)                                              \
+                     : "memory");                                                                                    \
+        type r;                                                                                                      \
+        __builtin_memcpy(&r, &old, sizeof(r));                                                                       \
+        return r;                                                                                                    \
+    }
+#define GMUX_OUT_16(x) "=h"(x)
+#define GMUX_IN_16(x)  "h"(x)
+#define GMUX_OUT_32(x) "=r"(x)
+#define GMUX_IN_32(x)  "r"(x)
+#define GMUX_OUT_64(x) "=l"(x)
+#define GMUX_IN_64(x)  "l"(x)
+#define GMUX_CAS_SCOPES(bits, type, letter)                                                                          \
+    GMUX_CAS(, bits, type, letter, "")                                                                               \
+    GMUX_CAS(_block, bits, type, letter, ".cta")                                                                     \
+    GMUX_CAS(_system, bits, type, letter, ".sys")
+GMUX_CAS_SCOPES(short, unsigned short, 16)
+GMUX_CAS_SCOPES(int, int, 32)
+GMUX_CAS_SCOPES(int, unsigned int, 32)
+GMUX_CAS_SCOPES(long long, unsigned long long, 64)
+#undef GMUX_CAS_SCOPES
+#undef GMUX_CAS
+
+/* --- other intrinsics --- */
+
+#if __CUDA_ARCH__ >= 700
+#define GMUX_MATCH(type, bits, as)                                                                                   \
+    GMUX_DEV unsigned int __match_any_sync(unsigned int mask, type v)                                                \
+    {                                                                                                                \
+        as b;                                                                                                        \
+        __builtin_memcpy(&b, &v, sizeof(b));                                                                         \
+        return (unsigned int)__match##bits##_any_sync(mask, b);                                                      \
+    }                                                                                                                \
+    GMUX_DEV unsigned int __match_all_sync(unsigned int mask, type v, int *all)                                      \
+    {                                                                                                                \
+        as b;                                                                                                        \
+        __builtin_memcpy(&b, &v, sizeof(b));                                                                         \
+        return (unsigned int)__match##bits##_all_sync(mask, b, all);                                                 \
+    }
+GMUX_MATCH(int, 32, unsigned int)
+GMUX_MATCH(unsigned int, 32, unsigned int)
+GMUX_MATCH(float, 32, unsigned int)
+GMUX_MATCH(long, 64, unsigned long long)
+GMUX_MATCH(unsigned long, 64, unsigned long long)
+GMUX_MATCH(long long, 64, unsigned long long)
+GMUX_MATCH(unsigned long long, 64, unsigned long long)
+GMUX_MATCH(double, 64, unsigned long long)
+#undef GMUX_MATCH
+#endif
+
+GMUX_DEV int __dp4a(int a, int b, int c)
+{
+    int d;
+    asm("dp4a.s32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+GMUX_DEV unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int c)
+{
+    unsigned int d;
+    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+GMUX_DEV void __nanosleep(unsigned int ns)
+{
+    asm volatile("nanosleep.u32 %0;" ::"r"(ns));
+}
+/* Hints on caches, as loads and stores. */
+#define GMUX_LOAD(name)                                                                                              \
+    template <class T> GMUX_DEV T name(const T *p)                                                                   \
+    {                                                                                                                \
+        return *p;                                                                                                   \
+    }
+#define GMUX_STORE(name)                                                                                             \
+    template <class T> GMUX_DEV void name(T *p, T v)                                                                 \
+    {                                                                                                                \
+        *p = v;                                                                                                      \
+    }
+GMUX_LOAD(__ldca)
+GMUX_LOAD(__ldcs)
+GMUX_LOAD(__ldlu)
+template <class T> GMUX_DEV T __ldcg(const T *p)
+{
+    return *(const volatile T *)p;
+}
+template <class T> GMUX_DEV T __ldcv(const T *p)
+{
+    return *(const volatile T *)p;
+}
+GMUX_STORE(__stwb)
+GMUX_STORE(__stcg)
+GMUX_STORE(__stcs)
+GMUX_STORE(__stwt)
+#undef GMUX_LOAD
+#undef GMUX_STORE
+
+#include "gmux_host_math.h"
+#include "texture_fetch_functions.h"
+
+#ifdef GMUX_OWN_CUDA_ARCH
+#undef __CUDA_ARCH__
+#undef GMUX_OWN_CUDA_ARCH
+#endif
+#ifdef GMUX_OWN_CUDA_VERSION
+#undef CUDA_VERSION
+#undef GMUX_OWN_CUDA_VERSION
+#endif
+
+#define __CUDACC__           1
+#define __CUDACC_VER_MAJOR__ 12
+#define __CUDACC_VER_MINOR__ 8
+#define __CUDACC_VER_BUILD__ 0
+
+#endif

@@ -1,0 +1,50 @@
+/* make_int4(x, y, z, w) and its like, for each vector type. */
+#ifndef GMUX_CUDA_VECTOR_FUNCTIONS_H
+#define GMUX_CUDA_VECTOR_FUNCTIONS_H
+
+#include "vector_types.h"
+
+#ifdef __cplusplus
+#define GMUX_MAKE __inline__ __host__ __device__ constexpr
+#else
+#define GMUX_MAKE static __inline__
+#endif
+
+#define GMUX_MAKE_VECTORS(name, type)                                                                                \
+    GMUX_MAKE name##1 make_##name##1(type x)                                                                         \
+    {                                                                                                                \
+        name##1 v = { x };                                                                                           \
+        return v;                                                                                                    \
+    }                                                                                                                \
+    GMUX_MAKE name##2 make_##name##2(type x, type y)                                                                 \
+    {                                                                                                                \
+        name##2 v = { x, y };                                                                                        \
+        return v;                                                                                                    \
+    }                                                                                                                \
+    GMUX_MAKE name##3 make_##name##3(type x, type y, type z)                                                         \
+    {                                                                                                                \
+        name##3 v = { x, y, z };                                                                                     \
+        return v;                                                                                                    \
+    }                                                                                                                \
+    GMUX_MAKE name##4 make_##name##4(type x, type y, type z, type w)                                                 \
+    {                                                                                                                \
+        name##4 v = { x, y, z, w };                                                                                  \
+        return v;                                                                                                    \
+    }
+
+GMUX_MAKE_VECTORS(char, signed char)
+GMUX_MAKE_VECTORS(uchar, unsigned char)
+GMUX_MAKE_VECTORS(short, short)
+GMUX_MAKE_VECTORS(ushort, unsigned short)
+GMUX_MAKE_VECTORS(int, int)
+GMUX_MAKE_VECTORS(uint, unsigned int)
+GMUX_MAKE_VECTORS(long, long int)
+GMUX_MAKE_VECTORS(ulong, unsigned long int)
+GMUX_MAKE_VECTORS(longlong, long long int)
+GMUX_MAKE_VECTORS(ulonglong, unsigned long long int)
+GMUX_MAKE_VECTORS(float, float)
+GMUX_MAKE_VECTORS(double, double)
+#undef GMUX_MAKE_VECTORS
+#undef GMUX_MAKE
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * Vector types: short vectors of C's arithmetic types, aligned as a GPU reads them, and dim3.
+ */
+#ifndef GMUX_CUDA_VECTOR_TYPES_H
+#define GMUX_CUDA_VECTOR_TYPES_H
+
+#include "host_defines.h"
+
+#define GMUX_VECTOR_TYPES(name, type, align2, align4)                                                                \
+    typedef struct name##1                                                                                           \
+    {                                                                                                                \
+        type x;                                                                                                      \
+    }                                                                                                                \
+    name##1;                                                                                                         \
+    typedef struct __attribute__((aligned(align2))) name##2                                                          \
+    {                                                                                                                \
+        type x, y;                                                                                                   \
+    }                                                                                                                \
+    name##2;                                                                                                         \
+    typedef struct name##3                                                                                           \
+    {                                                                                                                \
+        type x, y, z;                                                                                                \
+    }                                                                                                                \
+    name##3;                                                                                                         \
+    typedef struct __attribute__((aligned(align4))) name##4                                                          \
+    {                                                                                                                \
+        type x, y, z, w;                                                                                             \
+    }                                                                                                                \
+    name##4;
+
+GMUX_VECTOR_TYPES(char, signed char, 2, 4)
+GMUX_VECTOR_TYPES(uchar, unsigned char, 2, 4)
+GMUX_VECTOR_TYPES(short, short, 4, 8)
+GMUX_VECTOR_TYPES(ushort, unsigned short, 4, 8)
+GMUX_VECTOR_TYPES(int, int, 8, 16)
+GMUX_VECTOR_TYPES(uint, unsigned int, 8, 16)
+GMUX_VECTOR_TYPES(long, long int, 16, 16)
+GMUX_VECTOR_TYPES(ulong, unsigned long int, 16, 16)
+GMUX_VECTOR_TYPES(longlong, long long int, 16, 16)
+GMUX_VECTOR_TYPES(ulonglong, unsigned long long int, 16, 16)
+GMUX_VECTOR_TYPES(float, float, 8, 16)
+GMUX_VECTOR_TYPES(double, double, 16, 16)
+#undef GMUX_VECTOR_TYPES
+
+typedef struct dim3 {
+    unsigned int x, y, z;
+#ifdef __cplusplus
+    __host__ __device__ constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1)
+        : x(vx), y(vy), z(vz)
+    {
+    }
+    __host__ __device__ constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z)
+    {
+    }
+    __host__ __device__ constexpr operator uint3() const
+    {
+        return uint3 { x, y, z };
+    }
+#endif
+} dim3;
+
+#endif

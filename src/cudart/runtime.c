@@ -1,0 +1,219 @@
+/*
+ * Which device and context a thread works with, and its last error. A thread that has no context gets the primary one of
+ * its device at its first call that needs one; one that the program made current by the driver API is kept.
+ */
+#include <pthread.h>
+
+#include "cudart/cudart.h"
+
+#define DEVICES_MAX 64
+
+static _Thread_local struct {
+    int device;
+    cudaError_t last;
+} self;
+
+static struct {
+    pthread_mutex_t lock;
+    bool retained[DEVICES_MAX];
+} primary = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_once_t driver_once = PTHREAD_ONCE_INIT;
+static cudaError_t driver_result;
+
+static void driver_open(void)
+{
+    int version = 0;
+    CUresult r = cuInit(0);
+    if (!r)
+        r = cuDriverGetVersion(&version);
+    driver_result = crt_of(r);
+    if (!r && version < CUDART_VERSION / 1000 * 1000)
+        driver_result = cudaErrorInsufficientDriver;
+}
+
+cudaError_t crt_driver(void)
+{
+    (void)pthread_once(&driver_once, driver_open);
+    return driver_result;
+}
+
+cudaError_t crt_device_count(int *count)
+{
+    *count = 0;
+    cudaError_t r = crt_driver();
+    if (!r)
+        r = crt_of(cuDeviceGetCount(count));
+    return r == cudaSuccess && *count == 0 ? cudaErrorNoDevice : r;
+}
+
+static cudaError_t check_device(int device)
+{
+    int count;
+    cudaError_t r = crt_device_count(&count);
+    if (r)
+        return r;
+    return device < 0 || device >= count || device >= DEVICES_MAX ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+/* Makes the device's primary context the thread's. The library keeps one reference to each that it used. */
+static cudaError_t use_primary(int device)
+{
+    cudaError_t r = check_device(device);
+    if (r)
+        return r;
+    CUcontext context;
+    (void)pthread_mutex_lock(&primary.lock);
+    CUresult cr = cuDevicePrimaryCtxRetain(&context, device);
+    if (!cr && primary.retained[device])
+        (void)cuDevicePrimaryCtxRelease(device);
+    if (!cr)
+        primary.retained[device] = true;
+    (void)pthread_mutex_unlock(&primary.lock);
+    return crt_of(cr ? cr : cuCtxSetCurrent(context));
+}
+
+cudaError_t crt_enter(void)
+{
+    CUcontext context = NULL;
+    if (!cuCtxGetCurrent(&context) && context)
+        return cudaSuccess;
+    return use_primary(self.device);
+}
+
+CUdevice crt_device(void)
+{
+    CUdevice d;
+    return cuCtxGetDevice(&d) ? self.device : d;
+}
+
+/* Errors after which the context is of no use: they stay. */
+static bool is_sticky(cudaError_t r)
+{
+    return r == cudaErrorIllegalAddress || r == cudaErrorLaunchTimeout || r == cudaErrorAssert ||
+           (r >= cudaErrorHardwareStackError && r <= cudaErrorLaunchFailure) || r == cudaErrorECCUncorrectable ||
+           r == cudaErrorMpsRpcFailure || r == cudaErrorMpsClientTerminated;
+}
+
+cudaError_t crt_done(cudaError_t r)
+{
+    if (__builtin_expect(r != cudaSuccess, 0))
+        self.last = r;
+    return r;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t r = self.last;
+    if (!is_sticky(r))
+        self.last = cudaSuccess;
+    return r;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return self.last;
+}
+
+cudaError_t crt_cudaGetDeviceCount(int *count)
+{
+    return count ? crt_device_count(count) : cudaErrorInvalidValue;
+}
+
+cudaError_t crt_cudaGetDevice(int *device)
+{
+    if (!device)
+        return cudaErrorInvalidValue;
+    cudaError_t r = crt_driver();
+    if (r)
+        return r;
+    CUcontext context;
+    *device = !cuCtxGetCurrent(&context) && context ? crt_device() : self.device;
+    return cudaSuccess;
+}
+
+cudaError_t crt_cudaSetDevice(int device)
+{
+    cudaError_t r = use_primary(device);
+    if (r == cudaSuccess)
+        self.device = device;
+    return r;
+}
+
+cudaError_t crt_cudaInitDevice(int device, unsigned int device_flags, unsigned int flags)
+{
+    cudaError_t r = check_device(device);
+    if (r || flags == 0)
+        return r;
+    return crt_of(cuDevicePrimaryCtxSetFlags(device, device_flags & ~(unsigned)cudaDeviceMapHost));
+}
+
+cudaError_t crt_cudaSetValidDevices(int *devices, int count)
+{
+    if (!devices || count < 0)
+        return cudaErrorInvalidValue;
+    for (int i = 0; i < count; i++) {
+        cudaError_t r = check_device(devices[i]);
+        if (r)
+            return r;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t crt_cudaSetDeviceFlags(unsigned int flags)
+{
+    if (flags & ~(unsigned)cudaDeviceMask)
+        return cudaErrorInvalidValue;
+    cudaError_t r = check_device(self.device);
+    /* Memory of the host is always mapped; the driver no longer has a word for that. */
+    return r ? r : crt_of(cuDevicePrimaryCtxSetFlags(self.device, flags & ~(unsigned)cudaDeviceMapHost));
+}
+
+cudaError_t crt_cudaGetDeviceFlags(unsigned int *flags)
+{
+    if (!flags)
+        return cudaErrorInvalidValue;
+    cudaError_t r = check_device(self.device);
+    int active;
+    if (!r)
+        r = crt_of(cuDevicePrimaryCtxGetState(self.device, flags, &active));
+    if (!r)
+        *flags |= cudaDeviceMapHost;
+    return r;
+}
+
+cudaError_t crt_cudaDeviceSynchronize(void)
+{
+    return crt_of(cuCtxSynchronize());
+}
+
+cudaError_t crt_cudaDeviceReset(void)
+{
+    int device;
+    cudaError_t r = crt_cudaGetDevice(&device);
+    if (!r)
+        r = check_device(device);
+    if (r)
+        return r;
+    (void)pthread_mutex_lock(&primary.lock);
+    CUresult cr = cuDevicePrimaryCtxReset(device);
+    if (primary.retained[device])
+        (void)cuDevicePrimaryCtxRelease(device);
+    primary.retained[device] = false;
+    (void)pthread_mutex_unlock(&primary.lock);
+    (void)cuCtxSetCurrent(NULL);
+    self.last = cudaSuccess;
+    return crt_of(cr);
+}
+
+#if CUDART_VERSION < 13000
+cudaError_t crt_cudaThreadSynchronize(void)
+{
+    return crt_cudaDeviceSynchronize();
+}
+
+cudaError_t crt_cudaThreadExit(void)
+{
+    return crt_cudaDeviceReset();
+}
+#endif
