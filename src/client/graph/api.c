@@ -60,9 +60,9 @@ CUresult rt_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
         return CUDA_ERROR_INVALID_VALUE;
     rt_graph_lock();
     struct rt_graph *g = find_free(originalGraph);
-    r = !g || g->capturing ? CUDA_ERROR_INVALID_VALUE
-        : has_memory(g)    ? CUDA_ERROR_NOT_SUPPORTED
-                           : rt_graph_clone(g, &copy);
+    r = !g || g->capturing                            ? CUDA_ERROR_INVALID_VALUE
+        : has_memory(g) || rt_graph_has_conditions(g) ? CUDA_ERROR_NOT_SUPPORTED
+                                                      : rt_graph_clone(g, &copy);
     if (r == CUDA_SUCCESS)
         *phGraphClone = rt_graph_handle(copy);
     rt_graph_unlock();

@@ -208,6 +208,20 @@ static int add_memops(struct rt_exec_body *b, const struct rt_memops *memops)
     return CUDA_SUCCESS;
 }
 
+static int add_condition(struct rt_exec_body *b, const struct rt_conditional *c)
+{
+    struct rt_conditional_run *run;
+    int r = rt_conditional_prepare(b, c, &run);
+    if (r)
+        return r;
+    struct rt_step *s = add_step(b, RT_STEP_CONDITION);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->condition = run;
+    b->calls = true;
+    return CUDA_SUCCESS;
+}
+
 static int add_node(struct rt_exec_body *b, struct rt_node *n)
 {
     n->size = 0;
@@ -230,6 +244,8 @@ static int add_node(struct rt_exec_body *b, struct rt_node *n)
         return add_event(b, RT_STEP_WAIT_EVENT, n->params.event);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return add_memops(b, &n->params.memops);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return add_condition(b, &n->params.conditional);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
         b->memory = true;
@@ -303,8 +319,10 @@ static bool is_listed(const struct rt_exec_body *b, const struct rt_node *n)
 int rt_block_build(struct rt_exec_body *b)
 {
     int r = list_functions(b);
-    if (rt_exec_idle(b))
+    if (rt_exec_idle(b)) {
         staged_free_all(b);
+        rt_conditional_free_all(b);
+    }
     b->block_size = 0;
     b->steps_count = 0;
     b->calls = b->memory = b->broken = false;
@@ -337,6 +355,7 @@ bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n)
 void rt_block_finish(struct rt_exec_body *b)
 {
     staged_free_all(b);
+    rt_conditional_free_all(b);
     free(b->functions);
     free(b->block);
     free(b->steps);

@@ -19,7 +19,7 @@ static int begin(CUstream stream, CUgraph graph, bool to_graph, const CUgraphNod
     rt_graph_lock();
     if (to_graph) {
         g = rt_graph_find(graph);
-        r = g && !g->capturing && !g->parent ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        r = g && !g->capturing && !rt_graph_is_child(g) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; i < count && r == CUDA_SUCCESS; i++) {
         const struct rt_node *n = rt_node_find(dependencies[i]);

@@ -13,9 +13,20 @@
 struct rt_table rt_execs = RT_TABLE(RT_KIND_EXEC, struct rt_exec);
 static struct gm_list dead = { &dead, &dead };
 
+bool rt_exec_idle(const struct rt_exec_body *b)
+{
+    if ((b->last_seq && !rt_lane_done(rt_session, b->last_number, b->last_seq)) || atomic_load(&b->running))
+        return false;
+    for (const struct rt_conditional_run *run = b->conditionals; run; run = run->next)
+        for (unsigned i = 0; i < run->count; i++)
+            if (run->bodies[i] && !rt_exec_idle(run->bodies[i]))
+                return false;
+    return true;
+}
+
 /* --- making and ending one ---------------------------------------------------------------------------------------- */
 
-static void body_free(struct rt_exec_body *b)
+void rt_exec_body_free(struct rt_exec_body *b)
 {
     if (!b)
         return;
@@ -33,7 +44,7 @@ static void reap(void)
         if (!rt_exec_idle(b))
             continue;
         gm_list_remove(&b->link);
-        body_free(b);
+        rt_exec_body_free(b);
     }
 }
 
@@ -53,7 +64,7 @@ static int compare_originals(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int body_create(const struct rt_graph *g, struct rt_exec_body **out)
+int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out)
 {
     struct rt_exec_body *b = calloc(1, sizeof(*b));
     int r = b ? rt_graph_clone(g, &b->graph) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -68,7 +79,7 @@ static int body_create(const struct rt_graph *g, struct rt_exec_body **out)
     r = b->order && b->index ? rt_order_make(b) : CUDA_ERROR_OUT_OF_MEMORY;
     r = r ? r : rt_block_build(b);
     if (r) {
-        body_free(b);
+        rt_exec_body_free(b);
         return r;
     }
     qsort(b->index, b->index_count, sizeof(*b->index), compare_originals);
@@ -80,7 +91,7 @@ int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **ou
 {
     reap();
     struct rt_exec *e = rt_object_take(&rt_execs);
-    int r = e ? body_create(g, &e->body) : CUDA_ERROR_OUT_OF_MEMORY;
+    int r = e ? rt_exec_body_create(g, &e->body) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
         if (e)
             rt_object_release(&rt_execs, &e->object);
@@ -116,10 +127,9 @@ static int check_handles(const struct rt_exec_body *b)
 
 /* What is allocated already cannot be allocated again, unless the graph was made so that it frees it first. What has gone
  * with its context cannot be used at all. */
-static int check_memory(const struct rt_exec *e)
+static int check_memory(const struct rt_exec_body *b, uint64_t flags)
 {
-    const struct rt_exec_body *b = e->body;
-    bool again = e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    bool again = flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     for (uint32_t i = 0; b->memory && i < b->order_count; i++) {
         const struct rt_params *p = &b->order[i]->params;
         bool allocates = p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
@@ -214,17 +224,20 @@ static int put_step(struct rt_exec_body *b, const struct rt_step *s, const struc
         return wait_event(s->event, st);
     case RT_STEP_MEMOPS:
         return put_memops(s->memops, st);
+    case RT_STEP_CONDITION:
+        return rt_conditional_put(s->condition, st);
     default:
         return rt_queue_put_run(st, b->block + s->at, s->size);
     }
 }
 
-int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
+/* `whole`: values of conditions are as at the beginning. */
+static int launch(struct rt_exec_body *b, uint64_t flags, struct rt_stream *st, bool whole)
 {
-    struct rt_exec_body *b = e->body;
     struct branches branches;
     int r = b->broken ? CUDA_ERROR_OUT_OF_MEMORY : check_handles(b);
-    r = r ? r : check_memory(e);
+    r = r ? r : check_memory(b, flags);
+    r = r ? r : rt_conditional_ready(b, st->context);
     if (r == CUDA_SUCCESS && b->calls)
         r = rt_hostfunc_ready();
     r = r ? r : take_branches(b, st, &branches);
@@ -236,6 +249,8 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
         r = CUDA_ERROR_INVALID_HANDLE; /* destroyed by another thread just now */
     else if (b->last_seq)
         r = rt_queue_put_wait(st, b->last_number, b->last_seq);
+    if (r == CUDA_SUCCESS && whole)
+        r = rt_conditional_begin(b, st);
     branches.start_seq = r ? 0 : rt_lane_issued(rt_session, st->number);
     if (r == CUDA_SUCCESS && branches.elsewhere)
         r = rt_queue_put_wait(branches.at[0], branches.start_number, branches.start_seq);
@@ -251,6 +266,16 @@ int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
     if (r == CUDA_SUCCESS)
         use_memory(b);
     return r;
+}
+
+int rt_exec_launch(struct rt_exec *e, struct rt_stream *st)
+{
+    return launch(e->body, e->flags, st, true);
+}
+
+int rt_exec_body_launch(struct rt_exec_body *b, struct rt_stream *st)
+{
+    return launch(b, 0, st, false);
 }
 
 /* --- changes ------------------------------------------------------------------------------------------------------ */
@@ -293,7 +318,7 @@ static bool same_rectangle(const struct rt_params *a, const struct rt_params *b)
 int rt_exec_set(struct rt_exec *e, struct rt_node *n, struct rt_params *params)
 {
     if (n->params.type != params->type || params->type == CU_GRAPH_NODE_TYPE_GRAPH ||
-        !same_device(&n->params, params) || is_nowhere(params)) {
+        params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL || !same_device(&n->params, params) || is_nowhere(params)) {
         rt_params_finish(params);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -385,6 +410,8 @@ static int compare_node(const struct rt_node *mine, const struct rt_node *from, 
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, mine, from);
     if (!same_device(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, mine, from);
+    if (mine->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* its handle is another graph's */
+        return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, mine, from);
     if (!same_memory(&mine->params, &from->params))
         return differ(why, CU_GRAPH_EXEC_UPDATE_ERROR, mine, NULL);
     return mine->params.type == CU_GRAPH_NODE_TYPE_GRAPH ? compare(mine->params.child, from->params.child, why)

@@ -29,6 +29,7 @@ enum rt_step_kind {
     RT_STEP_RECORD_EVENT,
     RT_STEP_WAIT_EVENT,
     RT_STEP_MEMOPS,
+    RT_STEP_CONDITION,
 };
 
 struct rt_step {
@@ -45,6 +46,7 @@ struct rt_step {
         };
         CUevent event;
         const struct rt_memops *memops; /* the node's */
+        struct rt_conditional_run *condition;
     };
 };
 
@@ -87,8 +89,10 @@ struct rt_exec_body {
     bool memory; /* some node allocates or frees */
     bool broken; /* there was no memory for the block */
     struct rt_staged *staged;
-    uint32_t last_number; /* where the last launch ended */
-    uint64_t last_seq;    /* 0: never launched */
+    struct rt_conditional_run *conditionals;
+    _Atomic unsigned running; /* threads of them */
+    uint32_t last_number;     /* where the last launch ended */
+    uint64_t last_seq;        /* 0: never launched */
 };
 
 struct rt_exec {
@@ -104,11 +108,8 @@ static inline struct rt_exec *rt_exec_find(CUgraphExec handle)
     return (struct rt_exec *)rt_object_find(&rt_execs, handle);
 }
 
-/* True if nothing of it runs. */
-static inline bool rt_exec_idle(const struct rt_exec_body *b)
-{
-    return !b->last_seq || rt_lane_done(rt_session, b->last_number, b->last_seq);
-}
+/* True if nothing of it runs, nor of its conditional nodes. */
+bool rt_exec_idle(const struct rt_exec_body *b);
 
 /* --- order and branches (graph/order.c) --- */
 
@@ -133,6 +134,11 @@ int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **ou
 void rt_exec_destroy(struct rt_exec *e);
 /* Puts it into the ring, behind its last launch and what `st` holds, which does not capture. CUresult. */
 int rt_exec_launch(struct rt_exec *e, struct rt_stream *st);
+
+/* What it consists of, for conditional nodes: made, freed when idle, launched without what only a whole launch does. */
+int rt_exec_body_create(const struct rt_graph *g, struct rt_exec_body **out);
+void rt_exec_body_free(struct rt_exec_body *b);
+int rt_exec_body_launch(struct rt_exec_body *b, struct rt_stream *st);
 
 /* Its copy of a node of the graph it was made from, or of a child graph of that; NULL if there is none. */
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original);

@@ -26,6 +26,8 @@ static int make(struct rt_graph *g, uint64_t flags, CUgraphExec *out)
     struct rt_exec *e;
     if (!g || g->inner || g->capturing)
         return CUDA_ERROR_INVALID_VALUE;
+    if (rt_graph_has_idle_condition(g))
+        return CUDA_ERROR_INVALID_VALUE;
     if (rt_exec_find(g->instance) && allocates(g))
         return CUDA_ERROR_NOT_SUPPORTED;
     int r = rt_exec_create(g, flags, &e);

@@ -119,6 +119,8 @@ int rt_node_create(struct rt_graph *g, struct rt_params *params, const CUgraphNo
     n->params = *params;
     if (n->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
         n->params.child->parent = n;
+    for (unsigned i = 0; n->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL && i < n->params.conditional.count; i++)
+        n->params.conditional.bodies[i]->parent = n;
     gm_list_append(&g->nodes, &n->link);
     g->count++;
     rt_object_publish(&n->object);
@@ -154,6 +156,7 @@ void rt_graph_destroy(struct rt_graph *g)
     while (!gm_list_empty(&g->nodes))
         rt_node_destroy(gm_list_entry(g->nodes.prev, struct rt_node, link));
     rt_graph_release_all(g);
+    rt_conditions_forget(g);
     rt_object_release(&rt_graphs, &g->object);
 }
 

@@ -76,6 +76,11 @@ static inline struct rt_node *rt_node_find(CUgraphNode handle)
 {
     return (struct rt_node *)rt_object_find(&rt_nodes, handle);
 }
+/* Of a child graph node, as opposed to a conditional one. */
+static inline bool rt_graph_is_child(const struct rt_graph *g)
+{
+    return g->parent && g->parent->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
+}
 static inline CUgraph rt_graph_handle(const struct rt_graph *g)
 {
     return (CUgraph)rt_object_handle(&rt_graphs, &g->object);

@@ -521,6 +521,8 @@ static int add_any(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *
     r = r ? r : add_locked(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, &p);
     if (r == CUDA_SUCCESS && address)
         nodeParams->alloc.dptr = address;
+    if (r == CUDA_SUCCESS && p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        nodeParams->conditional.phGraph_out = p.conditional.handles;
     if (r == CUDA_SUCCESS && child && nodeParams->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         move_child(*phGraphNode, nodeParams->graph.graph);
     rt_graph_unlock();
@@ -547,8 +549,8 @@ CUresult rt_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 /* What a node is made with and keeps: its child graph, its memory. */
 static bool settable(CUgraphNodeType type)
 {
-    return type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
-           type != CU_GRAPH_NODE_TYPE_MEM_FREE;
+    return type != CU_GRAPH_NODE_TYPE_GRAPH && type != CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+           type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE;
 }
 
 CUresult rt_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)

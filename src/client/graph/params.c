@@ -351,6 +351,8 @@ int rt_params_free(struct rt_params *p, CUdeviceptr address)
 int rt_params_child(struct rt_params *p, const struct rt_graph *child)
 {
     *p = (struct rt_params) { .type = CU_GRAPH_NODE_TYPE_GRAPH };
+    if (rt_graph_has_conditions(child))
+        return CUDA_ERROR_NOT_SUPPORTED;
     return rt_graph_clone(child, &p->child);
 }
 
@@ -402,8 +404,9 @@ int rt_params_generic(struct rt_params *p, const CUgraphNodeParams *from)
         return rt_params_free(p, from->free.dptr);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+        return rt_not_supported("a graph node for semaphores", &said);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return rt_not_supported("a graph node for a condition or semaphores", &said);
+        return rt_params_conditional(p, &from->conditional);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
         CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
         _Static_assert(sizeof(ops) == sizeof(from->memOp), "the same by another name");
@@ -423,6 +426,8 @@ int rt_params_clone(struct rt_params *p, const struct rt_params *from)
         return kernel_clone(&p->kernel, &from->kernel);
     case CU_GRAPH_NODE_TYPE_GRAPH:
         return rt_graph_clone(from->child, &p->child);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return rt_conditional_clone(&p->conditional, &from->conditional);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return memops_clone(&p->memops, &from->memops);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
@@ -440,6 +445,8 @@ void rt_params_finish(struct rt_params *p)
         kernel_finish(&p->kernel);
     else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH)
         rt_graph_destroy(p->child);
+    else if (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        rt_conditional_finish(&p->conditional);
     else if (p->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
         memops_finish(&p->memops);
     else if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)

@@ -5,6 +5,7 @@
 #ifndef GMUX_CLIENT_GRAPH_PARAMS_H
 #define GMUX_CLIENT_GRAPH_PARAMS_H
 
+#include "client/graph/condition.h"
 #include "client/memory/copy.h"
 #include "client/module/launch.h"
 #include "client/stream/memop.h"
@@ -53,6 +54,7 @@ struct rt_params {
         struct rt_graph *child; /* owned */
         CUevent event;
         struct rt_memops memops;
+        struct rt_conditional conditional;
         struct {
             CUDA_MEM_ALLOC_NODE_PARAMS described; /* a free node's: dptr only */
             struct rt_graph_memory *memory;       /* a reference */

@@ -194,6 +194,11 @@ int rt_gate_add(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void
     return add(st, &(struct call) { .fn = end, .ready = ready, .arg = arg });
 }
 
+int rt_gate_put(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void *arg), void *arg)
+{
+    return put(st, &(struct call) { .fn = end, .ready = ready, .arg = arg });
+}
+
 CUresult rt_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
     struct rt_context *c;

@@ -8,7 +8,7 @@
  */
 #include "device/soft/ptx/parse.h"
 
-static const char prefix[] = "cudaCG";
+static const char *const prefixes[] = { "cudaCG", "cudaGraphSetConditional" };
 
 static const char runtime[] =
     "\n.pragma \"gmux unit own device runtime\";\n"
@@ -38,7 +38,11 @@ static const char runtime[] =
     ".visible .func (.param .b32 result) cudaCGSynchronizeGrid(.param .b64 handle, .param .b32 flags)\n{\n"
     " .reg .b32 %r; { .param .b64 h; .param .b32 f; .param .b32 r; .reg .b64 %h; ld.param.b64 %h, [handle];\n"
     " st.param.b64 [h], %h; st.param.b32 [f], 0; call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r, [r]; }\n"
-    " st.param.b32 [result], %r; ret;\n}\n";
+    " st.param.b32 [result], %r; ret;\n}\n"
+    /* A handle is the address of its value. */
+    ".visible .func (.param .b32 result) cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n"
+    " .reg .b32 %r; .reg .b64 %h; ld.param.u64 %h, [handle]; ld.param.u32 %r, [value];\n"
+    " st.volatile.u32 [%h], %r; st.param.b32 [result], 0; ret;\n}\n";
 
 bool ptx_wants_runtime(const struct ptx_parser *p)
 {
@@ -46,8 +50,9 @@ bool ptx_wants_runtime(const struct ptx_parser *p)
         const struct ptx_link *l = &p->links[n];
         if (l->kind != PTX_NAME_FN || p->m->fns[l->index].is_defined)
             continue;
-        if (strncmp(ir_name(p->m, p->m->fns[l->index].name), prefix, sizeof(prefix) - 1) == 0)
-            return true;
+        for (unsigned i = 0; i < GM_ARRAY_LEN(prefixes); i++)
+            if (strncmp(ir_name(p->m, p->m->fns[l->index].name), prefixes[i], strlen(prefixes[i])) == 0)
+                return true;
     }
     return false;
 }
