@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Programs of your own, several at a time, in each way that there is: bench/mix.py BUILD LIST [--jobs 12] [--limit 60] [--ways mps,gmux].
+
+LIST has a command in each line, its first word a path from LIST's folder; "#" begins a comment. For each way the sum of their wall
+times, the time until all had ended and how many failed; then the programs whose time or output differs from the first way's.
+Lines with a number that has a point, or with a word for time, are not compared.
+"""
+import argparse
+import concurrent.futures
+import pathlib
+import re
+import shlex
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+from sharing import ways  # noqa: E402
+
+VARIES = re.compile(r"\d\.\d|time|second|\d ?[mun]?s\b|[GM]B/s", re.IGNORECASE)
+
+
+def commands(path):
+    for line in path.read_text().splitlines():
+        words = shlex.split(line, comments=True)
+        if words:
+            yield [str((path.parent / words[0]).resolve()), *words[1:]]
+
+
+def run_all(way, programs, jobs, limit):
+    def one(argv):
+        with tempfile.TemporaryDirectory() as cwd:
+            return way.run(argv, limit, check=False, cwd=cwd)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(one, programs))
+
+
+def shown(result):
+    return sorted(line for line in result.lines if not VARIES.search(line))
+
+
+def compare(names, first, other):
+    """Programs that differ, and how; those that the first way did not end well are left out."""
+    for name, a, b in zip(names, *(way["results"] for way in (first, other))):
+        if a.status:
+            continue
+        told = [f"status {b.status}"] if b.status else []
+        if b.seconds > 2 * a.seconds + 1:
+            told.append(f"over twice the time + 1 s: {a.seconds:.2f} -> {b.seconds:.2f} s")
+        if shown(a) != shown(b):
+            told.append("another output")
+        if told:
+            print(f"{other['name']}: {name}: {', '.join(told)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build")
+    parser.add_argument("list", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=12)
+    parser.add_argument("--limit", type=float, default=60, help="seconds for a program")
+    parser.add_argument("--ways", default="mps,gmux")
+    parser.add_argument("--device", default="cuda")
+    args = parser.parse_args()
+    programs = list(commands(args.list))
+    found, missing = ways(args.build, args.device)
+    for line in missing:
+        print(f"# {line}")
+    done = []
+    with tempfile.TemporaryDirectory(prefix="gmux-mix.") as where:
+        for name in args.ways.split(","):
+            if name not in found:
+                continue
+            way = found[name]
+            way.start(where)
+            begun = time.monotonic()
+            try:
+                results = run_all(way, programs, args.jobs, args.limit)
+            finally:
+                wall = time.monotonic() - begun
+                way.stop()
+            done.append({"name": name, "results": results})
+            print(f"{name}: sum {sum(r.seconds for r in results):.1f} s, all after {wall:.1f} s, {sum(bool(r.status) for r in results)} of {len(results)} failed",
+                  flush=True)
+    for other in done[1:]:
+        compare([pathlib.Path(p[0]).name for p in programs], done[0], other)
+    return 0 if done else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
