@@ -7,7 +7,7 @@
  */
 #include "device/soft/interp/program.h"
 
-/* Operands of a barrier: slow.s[0] number, s[1] count where given, s[2] predicate where given. */
+/* Operands of a barrier: slow.s[0] number, s[1] count where given. */
 static uint32_t operand_lane(const struct interp_run *r, const struct interp_slow *x, unsigned k, unsigned lane)
 {
     return (uint32_t)interp_lane_read(r, x->s[k], x->s_width[k], lane);
@@ -17,15 +17,13 @@ static uint32_t operand_lane(const struct interp_run *r, const struct interp_slo
 static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32_t lanes, bool wait, uint32_t *id)
 {
     unsigned first = (unsigned)__builtin_ctz(lanes);
-    uint32_t here = 0, holding = 0;
+    uint32_t here = 0;
     *id = operand_lane(r, x, 0, first);
     for (uint32_t left = lanes; left; left &= left - 1) {
         unsigned l = (unsigned)__builtin_ctz(left);
         if (operand_lane(r, x, 0, l) != *id)
             continue;
         here |= 1u << l;
-        if (x->s[2] != INTERP_NOWHERE && (operand_lane(r, x, 2, l) ^ x->s_negated[2]))
-            holding++;
     }
     if (*id >= INTERP_BARRIERS)
         return 0;
@@ -34,7 +32,6 @@ static uint32_t arrive(const struct interp_slow *x, struct interp_run *r, uint32
     r->barriers_used |= 1u << *id;
     b->arrived += here == r->warp->alive ? SOFT_WARP : threads;
     b->waiting += wait ? threads : 0;
-    b->holding += holding;
     if (x->s[1] != INTERP_NOWHERE)
         b->expected = operand_lane(r, x, 1, first);
     return here;
@@ -45,7 +42,7 @@ static bool complete(const struct interp_run *r, const struct interp_barrier *b)
     return b->expected ? b->arrived >= b->expected : b->waiting > 0 && b->waiting == r->alive_threads;
 }
 
-/* bar.sync, bar.red: `block` is where they go on; s[0]: guard, inverted by value; lanes without it go there at once. */
+/* bar.sync: `block` is where they go on; s[0]: guard, inverted by value; lanes without it go there at once. */
 const struct interp_insn *interp_barrier_wait(const struct interp_insn *i, struct interp_run *r)
 {
     const struct interp_slow *x = &r->program->slows[i->extra];
@@ -77,36 +74,13 @@ const struct interp_insn *interp_barrier_arrive(const struct interp_insn *i, str
     return i + 1;
 }
 
-/* What bar.red gives to the lanes of one parked entry. */
-static void give_result(struct interp_run *r, const struct interp_parked *p, const struct interp_barrier *b)
-{
-    const struct interp_slow *x = &r->program->slows[p->insn->extra];
-    uint32_t value;
-    switch (x->ir.mode) {
-    case IR_BAR_RED_AND:
-        value = b->holding == b->waiting;
-        break;
-    case IR_BAR_RED_OR:
-        value = b->holding != 0;
-        break;
-    case IR_BAR_RED_POPC:
-        value = b->holding;
-        break;
-    default:
-        return;
-    }
-    for (uint32_t left = p->lanes; left && x->d[0] != INTERP_NOWHERE; left &= left - 1)
-        interp_lane_write(r, x->d[0], x->d_width[0], (unsigned)__builtin_ctz(left), value);
-}
-
-static void warp_release(struct interp_run *r, uint32_t id, const struct interp_barrier *b)
+static void warp_release(struct interp_run *r, uint32_t id)
 {
     struct interp_warp *w = r->warp;
     uint32_t kept = 0;
     for (uint32_t k = 0; k < w->parked_count; k++) {
         struct interp_parked *p = &w->parked[k];
         if (p->id == id) {
-            give_result(r, p, b);
             interp_wait_at(r, p->insn->block, p->lanes);
         } else {
             w->parked[kept++] = *p;
@@ -128,7 +102,7 @@ bool interp_barriers_release(struct interp_run *r)
         for (uint32_t k = 0; k < r->block->warps; k++) {
             r->base[0] = r->block->save + k * r->block->save_stride;
             r->warp = (struct interp_warp *)(void *)r->base[0];
-            warp_release(r, id, b);
+            warp_release(r, id);
         }
         r->warp = warp;
         r->base[0] = frame;

@@ -93,27 +93,16 @@ static bool emit_brx(struct interp_builder *b, const struct ir_instr *i, uint32_
     return true;
 }
 
-/* BAR: operands in slow.s: number, count, predicate. */
+/* BAR: operands in slow.s: number, count. */
 static bool emit_barrier(struct interp_builder *b, const struct ir_instr *i, uint32_t target)
 {
     struct interp_slow x = { .ir = *i, .p = INTERP_NOWHERE };
-    bool red = i->mode == IR_BAR_RED_AND || i->mode == IR_BAR_RED_OR || i->mode == IR_BAR_RED_POPC;
-    uint32_t index = 0, from = 0;
+    uint32_t index = 0;
     b->temps = 0;
     for (unsigned k = 0; k < IR_MAX_SRC; k++)
         x.s[k] = INTERP_NOWHERE;
-    x.s[0] = interp_source(b, &i->src[from++], INTERP_W32, &x.s_width[0]);
-    if (i->src_count > from + red)
-        x.s[1] = interp_source(b, &i->src[from++], INTERP_W32, &x.s_width[1]);
-    if (red) {
-        x.s[2] = interp_source(b, &i->src[from], INTERP_W32, &x.s_width[2]);
-        x.s_negated[2] = i->src[from].negated;
-    }
-    x.d[0] = INTERP_NOWHERE;
-    if (i->dst_count && i->dst[0] != IR_NONE) {
-        x.d[0] = b->layout.at[i->dst[0]];
-        x.d_width[0] = b->layout.width[i->dst[0]];
-    }
+    for (unsigned k = 0; k < i->src_count; k++)
+        x.s[k] = interp_source(b, &i->src[k], INTERP_W32, &x.s_width[k]);
     *interp_slow_add(b, i, &index) = x;
     struct interp_insn *n = interp_insn_add(b, target == IR_NONE ? interp_barrier_arrive : interp_barrier_wait);
     n->extra = index;

@@ -128,7 +128,6 @@ struct interp_barrier {
     uint32_t arrived;  /* threads, as bar.sync with a count counts them: whole warps */
     uint32_t expected; /* 0: all threads that have not exited */
     uint32_t waiting;  /* threads that wait, of the arrived ones */
-    uint32_t holding;  /* threads whose predicate holds (bar.red) */
 };
 
 /* What a worker needs while it runs a block; on its stack. */

@@ -187,7 +187,7 @@ enum ir_mode {
     IR_VOTE_ANY,
     IR_VOTE_UNI,
     IR_VOTE_BALLOT,
-    /* BAR. SYNC and RED_* wait. RED_*: dst[0] is the result, last source the predicate. */
+    /* BAR. RED_*: not behind the parser, which makes other instructions of them (ptx/packed.c). */
     IR_BAR_SYNC,
     IR_BAR_ARRIVE,
     IR_BAR_RED_AND,
@@ -331,7 +331,7 @@ struct ir_address {
  *   TEX   src: handles of texture and sampler (u64), x, y, z, layer (type2: f32 or s32; the layer is u32), level (type2), offsets
  *         (a signed byte for each of x, y, z); what there is not is 0. mode: enum ir_geometry, mode2: enum ir_texture, which
  *         may give sources other meanings. dst: four channels as 32 bits of `type` (f32, s32, u32; f16 in the low half).
- *   BAR   src[0] = number, then thread count where given (bar.sync a, b), then the predicate of RED_*. src_count tells.
+ *   BAR   src[0] = number, then thread count where given (bar.sync a, b). src_count tells.
  *   BARWARP  (bar.warp.sync) src[0] = mask.
  *   ATOM, RED  src[0]; for CAS src[0] = compare, src[1] = new. ATOM with dst_count 0: nobody wants the old value.
  *   PACK  src[0 .. n), low part first, into dst[0]; UNPACK the reverse. type = the whole (b32, b64).

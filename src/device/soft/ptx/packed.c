@@ -1,6 +1,6 @@
 /*
  * Instructions that are done in pieces: comparisons of packed 16-bit floats, approximations of 16-bit floats, lop3 with
- * a predicate, accesses to vectors of atomics; and the video instructions.
+ * a predicate, accesses to vectors of atomics, barriers that reduce; and the video instructions.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -31,6 +31,9 @@ bool ptx_is_in_pieces(const struct ir_instr *i)
         return is_half(i->type);
     case IR_OP_LOP3:
         return i->boolop != IR_BOOL_NONE;
+    case IR_OP_BAR:
+    case IR_OP_BARRIER:
+        return i->mode != IR_BAR_SYNC && i->mode != IR_BAR_ARRIVE;
     default:
         return false;
     }
@@ -122,6 +125,58 @@ static void logic(struct ptx_expand *x, const struct ir_instr *whole)
         ptx_x_move(x, IR_B32, whole->dst[0], ir_src_reg(i.dst[0]));
 }
 
+/* bar.red: threads count themselves in a word of shared memory, of which more is reserved than a block may know of (spaces.h).
+ * It is emptied before one barrier, read behind a second, and left alone before a third. */
+static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
+{
+    struct ir_src which = whole->src[whole->src_count - 1];
+    bool every = whole->mode == IR_BAR_RED_AND, swap = every != which.negated;
+    struct ir_instr bar = *whole, add = ptx_x_instr(x, IR_OP_RED, IR_U32), i = ptx_x_instr(x, IR_OP_SELP, IR_U32);
+    uint32_t count = ptx_x_register(x, IR_B32);
+    struct ir_src end = ptx_x_op2(x, IR_OP_ADD, IR_U32, ptx_x_sreg(x, IR_SREG_TOTAL_SMEM), ptx_x_imm(3));
+    struct ir_src number = ptx_x_op2(x, IR_OP_AND, IR_B32, whole->src[0], ptx_x_imm(15));
+    struct ir_src at =
+        ptx_x_mad(x, IR_U32, number, ptx_x_imm(4), ptx_x_op2(x, IR_OP_AND, IR_B32, end, ptx_x_imm(~3u)));
+    bar.mode = IR_BAR_SYNC;
+    bar.type = IR_VOID;
+    bar.dst_count = 0;
+    bar.dst[0] = IR_NONE;
+    bar.src_count--;
+    i.dst_count = 1;
+    i.dst[0] = ptx_x_register(x, IR_B32);
+    i.src_count = 3;
+    which.negated = 0;
+    i.src[0] = ptx_x_imm(!swap);
+    i.src[1] = ptx_x_imm(swap);
+    i.src[2] = which;
+    ptx_x_append(x, &i);
+    add.mode = IR_ATOM_ADD;
+    add.space = IR_SPACE_SHARED;
+    add.order = IR_ORDER_RELAXED;
+    add.scope = IR_SCOPE_CTA;
+    add.address.base = at.index;
+    add.src_count = 1;
+    add.src[0] = ir_src_reg(i.dst[0]);
+    ptx_x_store(x, IR_SPACE_SHARED, IR_U32, ptx_x_imm(0), at, 0);
+    ptx_x_append(x, &bar);
+    ptx_x_append(x, &add);
+    ptx_x_append(x, &bar);
+    ptx_x_load(x, IR_SPACE_SHARED, IR_U32, count, at, 0);
+    ptx_x_append(x, &bar);
+    if (whole->mode == IR_BAR_RED_POPC) {
+        ptx_x_move(x, IR_B32, whole->dst[0], ir_src_reg(count));
+        return;
+    }
+    struct ir_instr test = ptx_x_instr(x, IR_OP_SETP, IR_U32);
+    test.cmp = every ? IR_CMP_EQ : IR_CMP_NE;
+    test.dst_count = 1;
+    test.dst[0] = whole->dst[0];
+    test.src_count = 2;
+    test.src[0] = ir_src_reg(count);
+    test.src[1] = ptx_x_imm(0);
+    ptx_x_append(x, &test);
+}
+
 bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, const struct ir_instr *i)
 {
     struct ptx_expand x = {
@@ -129,6 +184,8 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, con
     };
     if (i->op == IR_OP_LOP3)
         logic(&x, i);
+    else if (i->op == IR_OP_BAR || i->op == IR_OP_BARRIER)
+        reduce(&x, i);
     else if (i->op == IR_OP_EX2 || i->op == IR_OP_TANH)
         approximate(&x, i);
     else
