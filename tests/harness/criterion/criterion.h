@@ -80,6 +80,7 @@ void harness_fail(const char *file, int line, const char *what, const char *fmt,
 #define cr_assert_null(a, ...)         harness_check((a) == NULL, #a " == NULL", __VA_ARGS__)
 #define cr_assert_not_null(a, ...)     harness_check((a) != NULL, #a " != NULL", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...)    harness_check(strcmp(a, b) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_assert_str_neq(a, b, ...)   harness_check(strcmp(a, b) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_assert_arr_eq(a, b, n, ...) harness_check(memcmp(a, b, n) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_assert_float_eq(a, b, e, ...)                                                                             \
     harness_check((a) - (b) < (e) && (b) - (a) < (e), #a " is about " #b, __VA_ARGS__)
