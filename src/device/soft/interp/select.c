@@ -132,7 +132,7 @@ int interp_vector_find(const struct ir_instr *i)
 
 const struct interp_vector *interp_vector_pick(bool *scalar_only)
 {
-    const char *wish = getenv("GMUX_INTERP_ISA");
+    const char *wish = secure_getenv("GMUX_INTERP_ISA");
     *scalar_only = wish && strcmp(wish, "scalar") == 0;
 #if defined(__x86_64__)
     bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
