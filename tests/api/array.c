@@ -499,6 +499,18 @@ static void out_of_bounds(void)
     OK(cuArrayDestroy(a));
 }
 
+/* What only sparse arrays and those with several planes have. */
+static void plain_ones(void)
+{
+    const CUDA_ARRAY_DESCRIPTOR d = { .Width = 16, .Height = 16, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1 };
+    CUDA_ARRAY_SPARSE_PROPERTIES sparse;
+    CUarray a, plane;
+    OK(cuArrayCreate(&a, &d));
+    IS(cuArrayGetSparseProperties(&sparse, a), CUDA_ERROR_INVALID_VALUE);
+    IS(cuArrayGetPlane(&plane, a, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuArrayDestroy(a));
+}
+
 static void handles(void)
 {
     needs_arrays();
@@ -683,6 +695,7 @@ int main(void)
         TEST(large),
         TEST(source_is_free_at_once),
         TEST(out_of_bounds),
+        TEST(plain_ones),
         TEST(handles),
         TEST(mipmaps),
         TEST(memory),

@@ -120,10 +120,33 @@ static void references(void)
     OK(cuLibraryUnload(library));
 }
 
+/* What other interfaces have: nothing of it is here. NVIDIA's driver follows such handles as pointers. */
+static void elsewhere(void)
+{
+    CUgraphicsResource resource = (CUgraphicsResource)(uintptr_t)64;
+    CUexternalSemaphore semaphore = (CUexternalSemaphore)(uintptr_t)64;
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal = { 0 };
+    CUexternalMemory memory;
+    CUdeviceptr p;
+    size_t size;
+    if (tap_genuine())
+        tap_skip("the genuine library follows handles as pointers");
+    IS(cuGraphicsUnregisterResource(resource), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuGraphicsMapResources(1, &resource, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuGraphicsMapResources(0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphicsResourceGetMappedPointer(&p, &size, resource), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuSignalExternalSemaphoresAsync(&semaphore, &signal, 1, NULL), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuSignalExternalSemaphoresAsync(NULL, &signal, 1, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuDestroyExternalMemory((CUexternalMemory)(uintptr_t)64), CUDA_ERROR_INVALID_HANDLE);
+    IS(cuImportExternalMemory(&memory, NULL), CUDA_ERROR_INVALID_VALUE);
+    IS(cuGraphicsUnregisterResource(NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+
 int main(void)
 {
     static const struct tap_test tests[] = {
-        TEST(logs), TEST(notifications), TEST(atomics), TEST(remote_writes), TEST(profiler), TEST(references),
+        TEST(logs),     TEST(notifications), TEST(atomics),   TEST(remote_writes),
+        TEST(profiler), TEST(references),    TEST(elsewhere),
     };
     return tap_main(tests, COUNT(tests));
 }

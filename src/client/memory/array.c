@@ -450,3 +450,27 @@ CUresult rt_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS
         return r;
     return mipmap_find(mipmap) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
+
+/* There are no arrays with CUDA_ARRAY3D_SPARSE, and none of a format with several planes. */
+CUresult rt_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+{
+    struct rt_array *a;
+    int r = find(array, sparseProperties, &a);
+    return r ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties GM_UNUSED,
+                                                CUmipmappedArray mipmap)
+{
+    int r = rt_enter_any();
+    if (r)
+        return r;
+    return mipmap_find(mipmap) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult rt_cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx GM_UNUSED)
+{
+    struct rt_array *a;
+    int r = find(hArray, pPlaneArray, &a);
+    return r ? r : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,6 +1,6 @@
 /*
- * Memory and semaphores of other interfaces (Vulkan, Direct3D, NvSci). None of them has anything of a session's device, so
- * there is nothing to import: arguments are checked as NVIDIA's driver does, which for a descriptor that is not such a
+ * Memory, semaphores and resources of other interfaces (Vulkan, OpenGL, Direct3D, NvSci). None of them has anything of a
+ * session's device, so there is nothing to import, and no handle is good: arguments are checked as NVIDIA's driver does, which for a descriptor that is not such a
  * thing answers CUDA_ERROR_UNKNOWN.
  */
 #include "client/gen/api.h"
@@ -59,4 +59,86 @@ CUresult rt_cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CU
                                                     const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc)
 {
     return mipmap && mipmapDesc ? no_handle(extMem) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static int none_of(const void *handles, unsigned count, CUstream stream)
+{
+    struct rt_context *c;
+    struct rt_stream *st;
+    int r = rt_enter_stream(stream, &c, &st);
+    if (r)
+        return r;
+    return handles && count ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult rt_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
+                                            const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray,
+                                            unsigned int numExtSems, CUstream stream)
+{
+    return none_of(extSemArray, paramsArray ? numExtSems : 0, stream);
+}
+
+CUresult rt_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
+                                          const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray,
+                                          unsigned int numExtSems, CUstream stream)
+{
+    return none_of(extSemArray, paramsArray ? numExtSems : 0, stream);
+}
+
+/* --- graphics: no interface registers anything here, so no handle is good ------------------------------------------- */
+
+static int no_resource(void)
+{
+    struct rt_context *c;
+    int r = rt_enter(&c);
+    return r ? r : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult rt_cuGraphicsUnregisterResource(CUgraphicsResource resource GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsSubResourceGetMappedArray(CUarray *pArray GM_UNUSED, CUgraphicsResource resource GM_UNUSED,
+                                                unsigned int arrayIndex GM_UNUSED, unsigned int mipLevel GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsResourceGetMappedMipmappedArray(CUmipmappedArray *pMipmappedArray GM_UNUSED,
+                                                      CUgraphicsResource resource GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsResourceGetMappedPointer(CUdeviceptr_v1 *pDevPtr GM_UNUSED, unsigned int *pSize GM_UNUSED,
+                                               CUgraphicsResource resource GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsResourceGetMappedPointer_v2(CUdeviceptr *pDevPtr GM_UNUSED, size_t *pSize GM_UNUSED,
+                                                  CUgraphicsResource resource GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsResourceSetMapFlags(CUgraphicsResource resource GM_UNUSED, unsigned int flags GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsResourceSetMapFlags_v2(CUgraphicsResource resource GM_UNUSED, unsigned int flags GM_UNUSED)
+{
+    return no_resource();
+}
+
+CUresult rt_cuGraphicsMapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+    return none_of(resources, count, hStream);
+}
+
+CUresult rt_cuGraphicsUnmapResources(unsigned int count, CUgraphicsResource *resources, CUstream hStream)
+{
+    return none_of(resources, count, hStream);
 }
