@@ -19,6 +19,8 @@ PROGRAMS = {
     "basics-13": ("basics.cu", ["-cudart", "13"], []),
     "basics-debug": ("basics.cu", ["-g", "-lineinfo", "-O0", "-std=c++14", "-arch=sm_70"], []),
     "basics-threads": ("basics.cu", ["--default-stream=per-thread", "-gencode", "arch=compute_90,code=sm_90"], []),
+    "kinds": ("kinds.cu", [], []),
+    "kinds-13": ("kinds.cu", ["-cudart", "13"], []),
     "maths": ("maths.cu", [], []),
     "hostile": ("hostile.c", [], []),
     "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),

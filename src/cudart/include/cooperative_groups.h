@@ -1,0 +1,290 @@
+/*
+ * Groups of threads that work together: a block, tiles of a warp, the threads that came here, the whole grid.
+ */
+#ifndef GMUX_CUDA_COOPERATIVE_GROUPS_H
+#define GMUX_CUDA_COOPERATIVE_GROUPS_H
+
+#include "cuda_runtime.h"
+
+namespace cooperative_groups
+{
+
+#define GMUX_CG __device__ __inline__
+
+/* Any of them: the threads of a block, or those of `mask` in a warp. */
+class thread_group
+{
+  protected:
+    unsigned mask_, size_, rank_;
+    bool whole_;
+    GMUX_CG thread_group(unsigned mask, unsigned size, unsigned rank, bool whole)
+        : mask_(mask), size_(size), rank_(rank), whole_(whole)
+    {
+    }
+    friend GMUX_CG thread_group tiled_partition(const thread_group &parent, unsigned size);
+
+  public:
+    GMUX_CG unsigned size() const
+    {
+        return size_;
+    }
+    GMUX_CG unsigned num_threads() const
+    {
+        return size_;
+    }
+    GMUX_CG unsigned thread_rank() const
+    {
+        return rank_;
+    }
+    GMUX_CG void sync() const
+    {
+        if (whole_)
+            __syncthreads();
+        else
+            __syncwarp(mask_);
+    }
+};
+
+GMUX_CG unsigned gmux_rank_in_block()
+{
+    return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+
+class thread_block : public thread_group
+{
+  public:
+    GMUX_CG thread_block() : thread_group(0, blockDim.x * blockDim.y * blockDim.z, gmux_rank_in_block(), true)
+    {
+    }
+    GMUX_CG dim3 group_index() const
+    {
+        return dim3(blockIdx.x, blockIdx.y, blockIdx.z);
+    }
+    GMUX_CG dim3 thread_index() const
+    {
+        return dim3(threadIdx.x, threadIdx.y, threadIdx.z);
+    }
+    GMUX_CG dim3 group_dim() const
+    {
+        return dim3(blockDim.x, blockDim.y, blockDim.z);
+    }
+    GMUX_CG dim3 dim_threads() const
+    {
+        return group_dim();
+    }
+    GMUX_CG static void sync()
+    {
+        __syncthreads();
+    }
+};
+
+GMUX_CG thread_block this_thread_block()
+{
+    return thread_block();
+}
+
+/* What groups within a warp have. */
+class gmux_lanes : public thread_group
+{
+  public:
+    GMUX_CG gmux_lanes(unsigned mask, unsigned size, unsigned rank) : thread_group(mask, size, rank, false)
+    {
+    }
+    GMUX_CG void sync() const
+    {
+        __syncwarp(mask_);
+    }
+    GMUX_CG int any(int p) const
+    {
+        return __any_sync(mask_, p);
+    }
+    GMUX_CG int all(int p) const
+    {
+        return __all_sync(mask_, p);
+    }
+};
+
+GMUX_CG unsigned gmux_lane()
+{
+    return gmux_rank_in_block() % 32;
+}
+
+template <unsigned Size, class Parent = void> class thread_block_tile : public gmux_lanes
+{
+    static_assert(Size <= 32 && (Size & (Size - 1)) == 0, "a tile has 1, 2, 4 .. 32 threads");
+    GMUX_CG static unsigned first()
+    {
+        return gmux_lane() / Size * Size;
+    }
+
+  public:
+    GMUX_CG thread_block_tile()
+        : gmux_lanes((Size == 32 ? 0xffffffffu : (1u << Size % 32) - 1) << first(), Size, gmux_lane() % Size)
+    {
+    }
+    GMUX_CG static constexpr unsigned size()
+    {
+        return Size;
+    }
+    GMUX_CG static constexpr unsigned num_threads()
+    {
+        return Size;
+    }
+    GMUX_CG unsigned meta_group_rank() const
+    {
+        return gmux_rank_in_block() / Size;
+    }
+    GMUX_CG unsigned meta_group_size() const
+    {
+        return (blockDim.x * blockDim.y * blockDim.z + Size - 1) / Size;
+    }
+    GMUX_CG unsigned ballot(int p) const
+    {
+        return (__ballot_sync(mask_, p) & mask_) >> first();
+    }
+    template <class T> GMUX_CG T shfl(T v, int lane) const
+    {
+        return __shfl_sync(mask_, v, lane, Size);
+    }
+    template <class T> GMUX_CG T shfl_up(T v, unsigned d) const
+    {
+        return __shfl_up_sync(mask_, v, d, Size);
+    }
+    template <class T> GMUX_CG T shfl_down(T v, unsigned d) const
+    {
+        return __shfl_down_sync(mask_, v, d, Size);
+    }
+    template <class T> GMUX_CG T shfl_xor(T v, unsigned d) const
+    {
+        return __shfl_xor_sync(mask_, v, (int)d, Size);
+    }
+};
+
+template <unsigned Size, class Parent> GMUX_CG thread_block_tile<Size, Parent> tiled_partition(const Parent &)
+{
+    return thread_block_tile<Size, Parent>();
+}
+
+GMUX_CG thread_group tiled_partition(const thread_group &, unsigned size)
+{
+    unsigned first = gmux_lane() / size * size;
+    return thread_group((size == 32 ? 0xffffffffu : (1u << size) - 1) << first, size, gmux_lane() % size, false);
+}
+
+class coalesced_group : public gmux_lanes
+{
+  public:
+    GMUX_CG explicit coalesced_group(unsigned mask)
+        : gmux_lanes(mask, (unsigned)__popc(mask), (unsigned)__popc(mask & ((1u << gmux_lane()) - 1)))
+    {
+    }
+    template <class T> GMUX_CG T shfl(T v, unsigned rank) const
+    {
+        return __shfl_sync(mask_, v, (int)__fns(mask_, 0, (int)rank + 1));
+    }
+};
+
+GMUX_CG coalesced_group coalesced_threads()
+{
+    return coalesced_group(__activemask());
+}
+
+/* All blocks of a cooperative launch. Where they meet is a word that the driver makes for each such launch; its address is in
+ * two registers. The first block adds what makes the top bit change once all others have come. */
+class grid_group
+{
+    GMUX_CG static volatile unsigned *meeting()
+    {
+        unsigned low, high;
+        asm volatile("mov.u32 %0, %%envreg2;" : "=r"(low));
+        asm volatile("mov.u32 %0, %%envreg1;" : "=r"(high));
+        return (volatile unsigned *)(((unsigned long long)high << 32 | low) + 4);
+    }
+
+  public:
+    GMUX_CG bool is_valid() const
+    {
+        return meeting() != (volatile unsigned *)4;
+    }
+    GMUX_CG unsigned long long num_blocks() const
+    {
+        return (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
+    }
+    GMUX_CG unsigned long long block_rank() const
+    {
+        return blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+    }
+    GMUX_CG unsigned long long size() const
+    {
+        return num_blocks() * blockDim.x * blockDim.y * blockDim.z;
+    }
+    GMUX_CG unsigned long long num_threads() const
+    {
+        return size();
+    }
+    GMUX_CG unsigned long long thread_rank() const
+    {
+        return block_rank() * (blockDim.x * blockDim.y * blockDim.z) + gmux_rank_in_block();
+    }
+    GMUX_CG dim3 group_dim() const
+    {
+        return dim3(gridDim.x, gridDim.y, gridDim.z);
+    }
+    GMUX_CG void sync() const
+    {
+        __syncthreads();
+        if (gmux_rank_in_block() == 0) {
+            volatile unsigned *word = meeting();
+            unsigned others = (unsigned)num_blocks() - 1;
+            __threadfence();
+            unsigned before = atomicAdd((unsigned *)word, block_rank() == 0 ? 0x80000000u - others : 1u);
+            while (!((before ^ *word) & 0x80000000u))
+                continue;
+            __threadfence();
+        }
+        __syncthreads();
+    }
+};
+
+GMUX_CG grid_group this_grid()
+{
+    return grid_group();
+}
+
+template <class Group> GMUX_CG void sync(const Group &g)
+{
+    g.sync();
+}
+
+template <class T> struct plus {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return a + b;
+    }
+};
+template <class T> struct less {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return b < a ? b : a;
+    }
+};
+template <class T> struct greater {
+    GMUX_CG T operator()(T a, T b) const
+    {
+        return a < b ? b : a;
+    }
+};
+
+/* The same value for every thread of the tile. */
+template <unsigned Size, class Parent, class T, class Op>
+GMUX_CG T reduce(const thread_block_tile<Size, Parent> &tile, T v, Op op)
+{
+    for (unsigned d = Size / 2; d; d /= 2)
+        v = op(v, tile.shfl_xor(v, d));
+    return v;
+}
+#undef GMUX_CG
+
+} // namespace cooperative_groups
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * Part of cuda_fp16.h and cuda_bf16.h: what both types of numbers of 16 bits have. Arithmetic is float's, rounded to nearest,
+ * ties to even: of two such numbers sum, difference, product and quotient are then rounded as the type's own would be.
+ */
+#ifndef GMUX_SMALL_FLOATS_H
+#define GMUX_SMALL_FLOATS_H
+
+#define GMUX_HD __host__ __device__ static __inline__
+
+GMUX_HD float gmux_half_to_float(unsigned short x)
+{
+    unsigned sign = (x & 0x8000u) << 16, e = x >> 10 & 31, m = x & 0x3ff;
+    if (e == 0)
+        return __builtin_copysignf((float)m * 0x1p-24f, __builtin_bit_cast(float, sign));
+    return __builtin_bit_cast(float, sign | (e == 31 ? 0xffu << 23 : (e + 112) << 23) | m << 13);
+}
+
+GMUX_HD unsigned short gmux_float_to_half(float f)
+{
+    unsigned b = __builtin_bit_cast(unsigned, f), sign = b >> 16 & 0x8000u, m = b & 0x7fffffffu;
+    if (m > 0x7f800000u)
+        return 0x7fff;
+    if (m >= 0x477ff000u) /* rounds to 2^16 or more */
+        return (unsigned short)(sign | 0x7c00u);
+    if (m < 0x38800000u) /* below the normal ones: as a multiple of 2^-24 */
+        return (unsigned short)(sign | (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
+    return (unsigned short)(sign | ((m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13));
+}
+
+GMUX_HD float gmux_bfloat16_to_float(unsigned short x)
+{
+    return __builtin_bit_cast(float, (unsigned)x << 16);
+}
+
+GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
+{
+    unsigned b = __builtin_bit_cast(unsigned, f);
+    if ((b & 0x7fffffffu) > 0x7f800000u)
+        return 0x7fff;
+    return (unsigned short)((b + 0x7fffu + (b >> 16 & 1)) >> 16);
+}
+#undef GMUX_HD
+
+#define GMUX_M __host__ __device__ __inline__
+#define GMUX_SMALL_FLOAT(T, RAW, TO, FROM)                                                                           \
+    struct T {                                                                                                       \
+        unsigned short bits;                                                                                         \
+        T() = default;                                                                                               \
+        GMUX_M T(RAW r) : bits(r.x)                                                                                  \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(float f) : bits(FROM(f))                                                                            \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(double f) : bits(FROM((float)f))                                                                    \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(int f) : bits(FROM((float)f))                                                                       \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(unsigned int f) : bits(FROM((float)f))                                                              \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(long f) : bits(FROM((float)f))                                                                      \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(unsigned long f) : bits(FROM((float)f))                                                             \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(long long f) : bits(FROM((float)f))                                                                 \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M T(unsigned long long f) : bits(FROM((float)f))                                                        \
+        {                                                                                                            \
+        }                                                                                                            \
+        GMUX_M operator float() const                                                                                \
+        {                                                                                                            \
+            return TO(bits);                                                                                         \
+        }                                                                                                            \
+        GMUX_M operator RAW() const                                                                                  \
+        {                                                                                                            \
+            return RAW { bits };                                                                                     \
+        }                                                                                                            \
+        GMUX_M T &operator+=(T o)                                                                                    \
+        {                                                                                                            \
+            return *this = T((float)*this + (float)o);                                                               \
+        }                                                                                                            \
+        GMUX_M T &operator-=(T o)                                                                                    \
+        {                                                                                                            \
+            return *this = T((float)*this - (float)o);                                                               \
+        }                                                                                                            \
+        GMUX_M T &operator*=(T o)                                                                                    \
+        {                                                                                                            \
+            return *this = T((float)*this * (float)o);                                                               \
+        }                                                                                                            \
+        GMUX_M T &operator/=(T o)                                                                                    \
+        {                                                                                                            \
+            return *this = T((float)*this / (float)o);                                                               \
+        }                                                                                                            \
+    } __attribute__((aligned(2)));                                                                                   \
+    GMUX_M T operator+(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return T((float)a + (float)b);                                                                               \
+    }                                                                                                                \
+    GMUX_M T operator-(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return T((float)a - (float)b);                                                                               \
+    }                                                                                                                \
+    GMUX_M T operator*(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return T((float)a * (float)b);                                                                               \
+    }                                                                                                                \
+    GMUX_M T operator/(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return T((float)a / (float)b);                                                                               \
+    }                                                                                                                \
+    GMUX_M T operator-(T a)                                                                                          \
+    {                                                                                                                \
+        return T(-(float)a);                                                                                         \
+    }                                                                                                                \
+    GMUX_M bool operator==(T a, T b)                                                                                 \
+    {                                                                                                                \
+        return (float)a == (float)b;                                                                                 \
+    }                                                                                                                \
+    GMUX_M bool operator!=(T a, T b)                                                                                 \
+    {                                                                                                                \
+        return (float)a != (float)b;                                                                                 \
+    }                                                                                                                \
+    GMUX_M bool operator<(T a, T b)                                                                                  \
+    {                                                                                                                \
+        return (float)a < (float)b;                                                                                  \
+    }                                                                                                                \
+    GMUX_M bool operator<=(T a, T b)                                                                                 \
+    {                                                                                                                \
+        return (float)a <= (float)b;                                                                                 \
+    }                                                                                                                \
+    GMUX_M bool operator>(T a, T b)                                                                                  \
+    {                                                                                                                \
+        return (float)a > (float)b;                                                                                  \
+    }                                                                                                                \
+    GMUX_M bool operator>=(T a, T b)                                                                                 \
+    {                                                                                                                \
+        return (float)a >= (float)b;                                                                                 \
+    }
+
+#define GMUX_SMALL_VECTOR(V, T, RAW)                                                                                 \
+    struct V {                                                                                                       \
+        T x, y;                                                                                                      \
+        V() = default;                                                                                               \
+        GMUX_M V(T a, T b) : x(a), y(b)                                                                              \
+        {                                                                                                            \
+        }                                                                                                            \
+    } __attribute__((aligned(4)));                                                                                   \
+    GMUX_M V operator+(V a, V b)                                                                                     \
+    {                                                                                                                \
+        return V(a.x + b.x, a.y + b.y);                                                                              \
+    }                                                                                                                \
+    GMUX_M V operator-(V a, V b)                                                                                     \
+    {                                                                                                                \
+        return V(a.x - b.x, a.y - b.y);                                                                              \
+    }                                                                                                                \
+    GMUX_M V operator*(V a, V b)                                                                                     \
+    {                                                                                                                \
+        return V(a.x * b.x, a.y * b.y);                                                                              \
+    }                                                                                                                \
+    GMUX_M V operator/(V a, V b)                                                                                     \
+    {                                                                                                                \
+        return V(a.x / b.x, a.y / b.y);                                                                              \
+    }                                                                                                                \
+    GMUX_M V operator-(V a)                                                                                          \
+    {                                                                                                                \
+        return V(-a.x, -a.y);                                                                                        \
+    }                                                                                                                \
+    GMUX_M V &operator+=(V &a, V b)                                                                                  \
+    {                                                                                                                \
+        return a = a + b;                                                                                            \
+    }                                                                                                                \
+    GMUX_M V &operator-=(V &a, V b)                                                                                  \
+    {                                                                                                                \
+        return a = a - b;                                                                                            \
+    }                                                                                                                \
+    GMUX_M V &operator*=(V &a, V b)                                                                                  \
+    {                                                                                                                \
+        return a = a * b;                                                                                            \
+    }
+
+#define GMUX_SMALL_FUNCTIONS(T, V)                                                                                   \
+    GMUX_HD T __hadd(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return a + b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD T __hsub(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return a - b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD T __hmul(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return a * b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD T __hdiv(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return a / b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD T __hneg(T a)                                                                                            \
+    {                                                                                                                \
+        return -a;                                                                                                   \
+    }                                                                                                                \
+    GMUX_HD T __habs(T a)                                                                                            \
+    {                                                                                                                \
+        return T(__builtin_fabsf((float)a));                                                                         \
+    }                                                                                                                \
+    GMUX_HD T __hfma(T a, T b, T c)                                                                                  \
+    {                                                                                                                \
+        return T(__builtin_fmaf((float)a, (float)b, (float)c));                                                      \
+    }                                                                                                                \
+    GMUX_HD T __hmax(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return T(__builtin_fmaxf((float)a, (float)b));                                                               \
+    }                                                                                                                \
+    GMUX_HD T __hmin(T a, T b)                                                                                       \
+    {                                                                                                                \
+        return T(__builtin_fminf((float)a, (float)b));                                                               \
+    }                                                                                                                \
+    GMUX_HD bool __heq(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a == b;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD bool __hne(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a != b;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD bool __hlt(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a < b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hle(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a <= b;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD bool __hgt(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a > b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hge(T a, T b)                                                                                     \
+    {                                                                                                                \
+        return a >= b;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD bool __hisnan(T a)                                                                                       \
+    {                                                                                                                \
+        return a != a;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD V __hadd2(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return a + b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD V __hsub2(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return a - b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD V __hmul2(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return a * b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD V __h2div(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return a / b;                                                                                                \
+    }                                                                                                                \
+    GMUX_HD V __hneg2(V a)                                                                                           \
+    {                                                                                                                \
+        return -a;                                                                                                   \
+    }                                                                                                                \
+    GMUX_HD V __hfma2(V a, V b, V c)                                                                                 \
+    {                                                                                                                \
+        return V(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y));                                                      \
+    }                                                                                                                \
+    GMUX_HD V __hmax2(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return V(__hmax(a.x, b.x), __hmax(a.y, b.y));                                                                \
+    }                                                                                                                \
+    GMUX_HD V __hmin2(V a, V b)                                                                                      \
+    {                                                                                                                \
+        return V(__hmin(a.x, b.x), __hmin(a.y, b.y));                                                                \
+    }                                                                                                                \
+    GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                                              \
+    GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                                            \
+    GMUX_SMALL_MATH(T, V, hexp, expf)                                                                                \
+    GMUX_SMALL_MATH(T, V, hexp2, exp2f)                                                                              \
+    GMUX_SMALL_MATH(T, V, hlog, logf)                                                                                \
+    GMUX_SMALL_MATH(T, V, hlog2, log2f)                                                                              \
+    GMUX_SMALL_MATH(T, V, hsin, sinf)                                                                                \
+    GMUX_SMALL_MATH(T, V, hcos, cosf)                                                                                \
+    GMUX_SMALL_MATH(T, V, htanh, tanhf)                                                                              \
+    GMUX_SMALL_MATH(T, V, hfloor, floorf)                                                                            \
+    GMUX_SMALL_MATH(T, V, hceil, ceilf)                                                                              \
+    GMUX_SMALL_MATH(T, V, htrunc, truncf)                                                                            \
+    GMUX_SMALL_MATH(T, V, hrint, rintf)                                                                              \
+    GMUX_HD T hrcp(T a)                                                                                              \
+    {                                                                                                                \
+        return T(1.0f / (float)a);                                                                                   \
+    }                                                                                                                \
+    GMUX_SMALL_SHUFFLE(T, __shfl_sync, int)                                                                          \
+    GMUX_SMALL_SHUFFLE(T, __shfl_up_sync, unsigned int)                                                              \
+    GMUX_SMALL_SHUFFLE(T, __shfl_down_sync, unsigned int)                                                            \
+    GMUX_SMALL_SHUFFLE(T, __shfl_xor_sync, int)                                                                      \
+    /* By compare and swap of the word that it lies in. */                                                           \
+    __device__ static __inline__ T atomicAdd(T *p, T v)                                                              \
+    {                                                                                                                \
+        unsigned *word = (unsigned *)((size_t)p & ~(size_t)3), shift = (unsigned)((size_t)p & 2) * 8;                \
+        unsigned old = *word, seen;                                                                                  \
+        T was;                                                                                                       \
+        do {                                                                                                         \
+            seen = old;                                                                                              \
+            was.bits = (unsigned short)(seen >> shift);                                                              \
+            T sum = was + v;                                                                                         \
+            old = atomicCAS(word, seen, (seen & ~(0xffffu << shift)) | (unsigned)sum.bits << shift);                 \
+        } while (old != seen);                                                                                       \
+        return was;                                                                                                  \
+    }                                                                                                                \
+    __device__ static __inline__ V atomicAdd(V *p, V v)                                                              \
+    {                                                                                                                \
+        return V(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));                                                      \
+    }
+#define GMUX_SMALL_MATH(T, V, name, function)                                                                        \
+    __device__ static __inline__ T name(T a)                                                                         \
+    {                                                                                                                \
+        return T(function((float)a));                                                                                \
+    }
+#define GMUX_SMALL_SHUFFLE(T, name, ARG)                                                                             \
+    __device__ static __inline__ T name(unsigned mask, T v, ARG lane, int width = warpSize)                          \
+    {                                                                                                                \
+        T r;                                                                                                         \
+        r.bits = (unsigned short)name(mask, (int)v.bits, lane, width);                                               \
+        return r;                                                                                                    \
+    }
+
+#endif
