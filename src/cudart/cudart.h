@@ -31,16 +31,16 @@ CUdevice crt_device(void);
 /* Number of devices that the driver has. */
 cudaError_t crt_device_count(int *count);
 
-struct crt_function {
-    CUkernel kernel;
-    unsigned max_threads; /* as registered, 0: no bound */
-};
-
 /* The kernel, or variable, that a program means by an address of its own. Errors: cudaErrorInvalidDeviceFunction,
  * cudaErrorInvalidSymbol, or why its image was not loaded. */
 cudaError_t crt_kernel(const void *host, CUkernel *out);
 cudaError_t crt_function(const void *host, CUfunction *out);
+/* The address by which the program means a kernel that it launched before; NULL if there is none. */
+void *crt_host(CUfunction function, CUkernel kernel);
 cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size);
+
+/* Unloads all images; they are loaded again when they are wanted, with the first values of their variables. */
+void crt_forget_images(void);
 
 /* An array's channels in the driver's words, and back. */
 cudaError_t crt_format(const struct cudaChannelFormatDesc *d, CUarray_format *format, unsigned *channels);

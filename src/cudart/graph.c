@@ -217,6 +217,22 @@ cudaError_t crt_cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct 
     return r ? r : crt_of(cuGraphKernelNodeSetParams(node, &p));
 }
 
+cudaError_t crt_cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *params)
+{
+    CUDA_KERNEL_NODE_PARAMS p;
+    if (!params)
+        return cudaErrorInvalidValue;
+    CUresult r = cuGraphKernelNodeGetParams(node, &p);
+    if (!r)
+        *params = (struct cudaKernelNodeParams) { .func = crt_host(p.func, p.kern),
+                                                  .gridDim = { p.gridDimX, p.gridDimY, p.gridDimZ },
+                                                  .blockDim = { p.blockDimX, p.blockDimY, p.blockDimZ },
+                                                  .sharedMemBytes = p.sharedMemBytes,
+                                                  .kernelParams = p.kernelParams,
+                                                  .extra = p.extra };
+    return crt_of(r);
+}
+
 cudaError_t crt_cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
     return crt_of(cuGraphUpload(exec, stream));

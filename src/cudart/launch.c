@@ -77,17 +77,29 @@ cudaError_t crt_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, 
     return r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream);
 }
 
+/* What nvcc 13 calls for a launch: the first once per kernel, whose answer the program keeps for good. A reset of the device
+ * makes the driver's handle invalid, so the answer is the kernel's address in the program. */
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *entry)
 {
+    CUkernel k;
     cudaError_t r = crt_enter();
-    return crt_done(r ? r : crt_kernel(entry, kernel));
+    if (!r)
+        r = crt_kernel(entry, &k);
+    if (!r)
+        *kernel = (cudaKernel_t)(uintptr_t)entry;
+    return crt_done(r);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem,
                                cudaStream_t stream)
 {
+    CUkernel k = kernel;
     cudaError_t r = crt_enter();
-    return crt_done(r ? r : launch(kernel, gridDim, blockDim, args, sharedMem, stream));
+    if (!r)
+        r = crt_kernel(kernel, &k);
+    if (r == cudaErrorInvalidDeviceFunction)
+        r = cudaSuccess; /* a kernel of a library's, which is the driver's handle */
+    return crt_done(r ? r : launch(k, gridDim, blockDim, args, sharedMem, stream));
 }
 
 cudaError_t crt_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args,

@@ -334,3 +334,33 @@ cudaError_t crt_cudaDeviceSetMemPool(int device, cudaMemPool_t pool)
 {
     return crt_of(cuDeviceSetMemPool(device, pool));
 }
+
+cudaError_t crt_cudaMemPoolExportToShareableHandle(void *handle, cudaMemPool_t pool,
+                                                   enum cudaMemAllocationHandleType type, unsigned int flags)
+{
+    return crt_of(cuMemPoolExportToShareableHandle(handle, pool, (CUmemAllocationHandleType)type, flags));
+}
+
+cudaError_t crt_cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *handle,
+                                                     enum cudaMemAllocationHandleType type, unsigned int flags)
+{
+    return crt_of(cuMemPoolImportFromShareableHandle(pool, handle, (CUmemAllocationHandleType)type, flags));
+}
+
+_Static_assert(sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData), "one layout");
+
+cudaError_t crt_cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *data, void *p)
+{
+    return crt_of(cuMemPoolExportPointer((CUmemPoolPtrExportData *)data, address(p)));
+}
+
+cudaError_t crt_cudaMemPoolImportPointer(void **out, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data)
+{
+    if (!out)
+        return cudaErrorInvalidValue;
+    CUdeviceptr p;
+    CUresult r = cuMemPoolImportPointer(&p, pool, (CUmemPoolPtrExportData *)data);
+    if (!r)
+        *out = pointer(p);
+    return crt_of(r);
+}

@@ -321,3 +321,34 @@ cudaError_t crt_variable(const void *host, CUdeviceptr *address, size_t *size)
     (void)pthread_mutex_unlock(&table.lock);
     return r;
 }
+
+void *crt_host(CUfunction function, CUkernel kernel)
+{
+    const void *host = NULL;
+    (void)pthread_mutex_lock(&table.lock);
+    for (size_t i = 0; i < table.capacity && !host; i++) {
+        const struct symbol *s = &table.slots[i];
+        CUfunction f;
+        if (!s->host || !s->image || !s->kernel)
+            continue;
+        if (s->kernel == kernel || (function && !cuKernelGetFunction(&f, s->kernel) && f == function))
+            host = s->host;
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    return (void *)(uintptr_t)host;
+}
+
+void crt_forget_images(void)
+{
+    (void)pthread_mutex_lock(&table.lock);
+    for (size_t i = 0; i < table.capacity; i++)
+        table.slots[i].kernel = NULL;
+    for (struct image *i = table.images; i; i = i->next) {
+        if (i->library)
+            (void)cuLibraryUnload(i->library);
+        i->library = NULL;
+        i->tried = false;
+    }
+    atomic_fetch_add_explicit(&table.generation, 1, memory_order_release);
+    (void)pthread_mutex_unlock(&table.lock);
+}

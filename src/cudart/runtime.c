@@ -196,6 +196,12 @@ cudaError_t crt_cudaDeviceReset(void)
     if (r)
         return r;
     (void)pthread_mutex_lock(&primary.lock);
+    /* Variables have their first values afterwards; not those of other devices that are in use. */
+    bool others = false;
+    for (int i = 0; i < DEVICES_MAX; i++)
+        others |= i != device && primary.retained[i];
+    if (!others)
+        crt_forget_images();
     CUresult cr = cuDevicePrimaryCtxReset(device);
     if (primary.retained[device])
         (void)cuDevicePrimaryCtxRelease(device);

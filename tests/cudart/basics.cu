@@ -161,6 +161,9 @@ int main()
     CHECK(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);
     CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
     OK(cudaDeviceReset());
+    int first[4] = { 0 };
+    OK(cudaMemcpyFromSymbol(first, table, sizeof(first)));
+    CHECK(first[0] == 2 && first[3] == 7);
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures != 0;
 }

@@ -57,7 +57,7 @@ def main():
             why = run_one(compiler, name, pathlib.Path(folder))
             failed += why is not None
             print(f"{'not ok' if why else 'ok'} {n} {name}", flush=True)
-            for line in (why or "").rstrip().split("\n"):
+            for line in (why or "").rstrip().split("\n")[:30]:
                 if line:
                     print(f"# {line}")
     return 1 if failed else 0

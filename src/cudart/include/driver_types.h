@@ -542,6 +542,10 @@ struct cudaMemPoolProps {
     unsigned char reserved[54];
 };
 
+struct cudaMemPoolPtrExportData {
+    unsigned char reserved[64];
+};
+
 enum cudaMemPoolAttr {
     cudaMemPoolReuseFollowEventDependencies = 1,
     cudaMemPoolReuseAllowOpportunistic = 2,

@@ -4,6 +4,8 @@
 #ifndef GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 #define GMUX_CUDA_TEXTURE_FETCH_FUNCTIONS_H
 
+#include <type_traits>
+
 #include <__clang_cuda_texture_intrinsics.h>
 
 #define GMUX_TEX(name, op, declare, ...)                                                                             \
