@@ -20,6 +20,7 @@ static void answer(uint32_t serial, uint32_t status, uint64_t size, const char *
 int main(void)
 {
     static struct soft_job_request r;
+    unsigned counted = 0;
     answer(0, SOFT_JOB_OK, 0, "fake");
     while (recv(SOFT_JOB_SOCKET, &r, sizeof(r), 0) == (ssize_t)sizeof(r)) {
         if (strcmp(r.entry, "crash") == 0)
@@ -27,6 +28,13 @@ int main(void)
         else if (strcmp(r.entry, "hang") == 0)
             for (;;)
                 pause();
+        else if (strcmp(r.entry, "spin") == 0)
+            for (;;)
+                ;
+        else if (strcmp(r.entry, "late") == 0)
+            usleep(900000), answer(r.serial, SOFT_JOB_UNSUPPORTED, 0, "late"); /* as if others had the processor */
+        else if (strcmp(r.entry, "count") == 0)
+            answer(r.serial, SOFT_JOB_UNSUPPORTED, 0, counted++ ? "asked again" : "asked once");
         else if (strcmp(r.entry, "leave") == 0)
             answer(r.serial, SOFT_JOB_UNSUPPORTED, 0, "leaves after this"), exit(0);
         else if (strcmp(r.entry, "junk") == 0)

@@ -1,6 +1,7 @@
 /* A compiler process that crashes, hangs or lies costs its kernel the compiled form, and nobody else anything. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "device/soft/loader/compiler.h"
@@ -36,9 +37,13 @@ TestSuite(helper, .init = setup, .fini = teardown, .timeout = 20);
 Test(helper, misdeeds_fail_their_job_only)
 {
     static const char *const deeds[][2] = {
-        { "crash", "crashed" },   { "hang", "300 ms" },
-        { "junk", "" },           { "nothing", "no proper object" },
-        { "short", "" },          { "leave", "leaves after" },
+        { "crash", "crashed" },
+        { "hang", "silent for 3000 ms" },
+        { "spin", "more than 300 ms of processor time" },
+        { "junk", "" },
+        { "nothing", "no proper object" },
+        { "short", "" },
+        { "leave", "leaves after" },
         { "lines", "two lines" },
     };
     cr_assert(fails("good", "good"));
@@ -46,6 +51,33 @@ Test(helper, misdeeds_fail_their_job_only)
         fails(deeds[k][0], deeds[k][1]);
         cr_assert(fails("good", "good"));
     }
+}
+
+/* The time of others is not the job's. */
+Test(helper, only_processor_time_counts)
+{
+    cr_assert(fails("late", "late"));
+}
+
+/* What cannot be compiled, or not in that time, is not tried a second time: not by the next process either. */
+Test(helper, failures_are_remembered)
+{
+    char directory[] = "/tmp/gmux-helper-test-XXXXXX", command[64];
+    struct soft_compiler_config config = { .timeout_ms = 300, .helper = getenv("GMUX_FAKE_HELPER") };
+    config.cache_dir = mkdtemp(directory);
+    cr_assert_not_null(config.cache_dir);
+    for (int process = 0; process < 2; process++) {
+        soft_compiler_destroy(compiler);
+        cr_assert_eq(soft_compiler_create(&compiler, &config), 0);
+        cr_assert(fails("count", "asked once"));
+        cr_assert(fails("count", "asked once"));
+        uint64_t begin = gm_now_ns();
+        cr_assert_eq(fails("spin", "300 ms of processor time"), process > 0);
+        cr_assert(process == 0 || gm_now_ns() - begin < 200 * GM_NS_PER_MS);
+        fails("crash", "crashed"); /* might have been the machine's fault */
+    }
+    snprintf(command, sizeof(command), "rm -rf '%s'", directory);
+    cr_assert_eq(system(command), 0);
 }
 
 struct slow {

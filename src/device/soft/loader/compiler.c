@@ -21,6 +21,7 @@
 #include "device/soft/loader/key.h"
 #include "device/soft/loader/object.h"
 #include "device/soft/loader/queue.h"
+#include "device/soft/loader/refusal.h"
 #include "transport/memfd.h"
 
 #define CACHE_BYTES_DEFAULT (256ull << 20)
@@ -28,6 +29,7 @@
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
 #define QUICK_NS            GM_NS_PER_S          /* a job that takes longer is slow, if somebody else waits */
+#define SILENT_TIMES        10u                  /* a job may take so many times its processor time */
 #define LOOK_NS             (100 * GM_NS_PER_MS) /* .. which is looked at that often */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("compiler");
@@ -176,15 +178,19 @@ static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_
     return loader_key_create(&c->helper_id, job->text, job->text_size, job->entry, &job->options, size);
 }
 
+/* *refused: there is none to be had, and `why` says why. */
 static struct soft_code *cached(struct soft_compiler *c, const void *key, size_t key_size,
-                                const struct soft_job_options *options)
+                                const struct soft_job_options *options, bool *refused, char *why, size_t why_size)
 {
     GM_AUTO_FREE void *object = NULL;
     size_t size;
-    char why[256];
+    *refused = false;
     if (loader_cache_get(c->cache, key, key_size, &object, &size) < 0)
         return NULL;
-    struct soft_code *code = code_from_object(object, size, options, why, sizeof(why));
+    *refused = loader_is_refusal(object, size, why, why_size);
+    if (*refused)
+        return NULL;
+    struct soft_code *code = code_from_object(object, size, options, why, why_size);
     if (!code) {
         gm_warn(&topic, "cached object dropped: %s", why);
         loader_cache_remove(c->cache, key, key_size);
@@ -196,7 +202,9 @@ struct soft_code *soft_compiler_lookup(struct soft_compiler *c, const struct sof
 {
     size_t size;
     GM_AUTO_FREE void *key = make_key(c, job, &size);
-    return key ? cached(c, key, size, &job->options) : NULL;
+    bool refused;
+    char why[SOFT_JOB_REASON_MAX];
+    return key ? cached(c, key, size, &job->options, &refused, why, sizeof(why)) : NULL;
 }
 
 /* Marks the machine as one without a compiler, and says so. */
@@ -236,24 +244,42 @@ static int ensure_helper(struct lane *l)
     return r;
 }
 
-/* The answer to a job that began at `begin`. Like loader_helper_receive(), and -EAGAIN: it is slow, and somebody else
- * waits. */
-static int await_answer(struct lane *l, const struct soft_job *job, uint64_t begin, struct soft_job_answer *answer,
-                        int *fd)
+/* The answer to a job that began at `begin`, when the process had used `used` of its processor. Like
+ * loader_helper_receive(), and -EAGAIN: it is slow, and somebody else waits; -ETIME: it has had its processor time, whatever
+ * else ran on the machine. -ETIMEDOUT: it has not, and is silent for long. */
+static int await_answer(struct lane *l, const struct soft_job *job, uint64_t begin, uint64_t used,
+                        struct soft_job_answer *answer, int *fd)
 {
     struct soft_compiler *c = l->compiler;
-    uint64_t end = begin + c->timeout_ms * GM_NS_PER_MS, until = l->slow ? end : begin + QUICK_NS;
+    const uint64_t most = c->timeout_ms * GM_NS_PER_MS, end = begin + SILENT_TIMES * most;
+    uint64_t until = begin + QUICK_NS;
     for (;;) {
+        uint64_t left = most - GM_MIN(most, loader_helper_processor_ns(&l->helper) - used), now = gm_now_ns();
+        until = l->slow ? now + left : GM_MIN(until, now + left);
         int r = loader_helper_receive(&l->helper, GM_MIN(until, end), l->cancel, answer, fd);
-        if (r != -ETIMEDOUT || until >= end)
+        if (r != -ETIMEDOUT || gm_now_ns() >= end)
             return r;
+        if (left == 0)
+            return -ETIME;
         pthread_mutex_lock(&c->lock);
-        bool others = loader_queue_others_wait(&c->queue, job->owner);
+        bool others = !l->slow && loader_queue_others_wait(&c->queue, job->owner);
         pthread_mutex_unlock(&c->lock);
-        if (others)
+        if (others && until >= begin + QUICK_NS)
             return -EAGAIN;
-        until = gm_now_ns() + LOOK_NS;
+        until = GM_MAX(begin + QUICK_NS, gm_now_ns() + LOOK_NS);
     }
+}
+
+/* No process is to try again. */
+static void remember(struct soft_compiler *c, const void *key, size_t key_size, const char *why)
+{
+    struct loader_refusal r = { .mark = LOADER_REFUSAL_MARK };
+    if (!key)
+        return;
+    snprintf(r.reason, sizeof(r.reason), "%s", why);
+    pthread_mutex_lock(&c->put_lock);
+    (void)!loader_cache_put(c->cache, key, key_size, &r, sizeof(r)); /* else another one tries */
+    pthread_mutex_unlock(&c->put_lock);
 }
 
 /* Maps the answer's object and loads it. */
@@ -285,8 +311,10 @@ static void say_why(const struct soft_compiler *c, int r, char *why, size_t why_
 {
     if (r == -EPIPE)
         snprintf(why, why_size, "gmux-jit crashed");
+    else if (r == -ETIME)
+        snprintf(why, why_size, "compiling took more than %u ms of processor time", c->timeout_ms);
     else if (r == -ETIMEDOUT)
-        snprintf(why, why_size, "compiling took more than %u ms", c->timeout_ms);
+        snprintf(why, why_size, "gmux-jit was silent for %u ms", SILENT_TIMES * c->timeout_ms);
     else
         snprintf(why, why_size, "%s", r == -ECANCELED ? "cancelled" : strerror(-r));
 }
@@ -304,27 +332,32 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     struct soft_code *code;
 
     /* Another process may have been faster. */
-    if (key && (code = cached(c, key, key_size, &job->options)))
+    if (key && ((code = cached(c, key, key_size, &job->options, unsupported, why, why_size)) || *unsupported))
         return code;
     int r;
     bool again = false;
     do {
         r = ensure_helper(l);
+        uint64_t used = r == 0 ? loader_helper_processor_ns(&l->helper) : 0;
         if (r == 0)
             r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry, &job->options);
         if (r == 0)
-            r = await_answer(l, job, begin, &answer, &fd);
+            r = await_answer(l, job, begin, used, &answer, &fd);
         /* One that left between two jobs, for whatever reason, did not fail on this one. */
         again = r < 0 && loader_helper_stop(&l->helper) && r == -EPIPE && !again;
     } while (again);
     if (r < 0) {
         *put_off = r == -EAGAIN;
         say_why(c, r, why, why_size);
+        if (r == -ETIME)
+            remember(c, key, key_size, why);
         return NULL;
     }
     if (answer.status != SOFT_JOB_OK) {
         *unsupported = answer.status == SOFT_JOB_UNSUPPORTED;
         snprintf(why, why_size, "%s", answer.reason);
+        if (*unsupported)
+            remember(c, key, key_size, why);
         return NULL;
     }
     code = take_object(c, job, fd, answer.object_size, key, key_size, why, why_size);

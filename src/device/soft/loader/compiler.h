@@ -9,6 +9,8 @@
  * Jobs are their owner's, and owners take turns (queue.h). A job that takes over a second while another owner waits is put
  * off: it begins again in a process beside the first, where the slow ones of all wait for each other only.
  *
+ * What cannot be compiled, or takes too long, is remembered in the cache as well.
+ *
  * Any thread, except create and destroy. Nothing here is called from inside a running block.
  */
 #ifndef GMUX_SOFT_LOADER_COMPILER_H
@@ -24,7 +26,7 @@ struct soft_compiler_config {
     const char *cache_dir; /* NULL: GMUX_CACHE_DIR, $XDG_CACHE_HOME/gmux, ~/.cache/gmux; "": no cache */
     uint32_t owner; /* whose the cache is, where the process is root now and will be somebody else; 0: its own */
     uint64_t cache_bytes; /* the cache is kept below this; 0: 256 MiB */
-    uint32_t timeout_ms;  /* longest compile; 0: 30 s */
+    uint32_t timeout_ms;  /* longest compile, in processor time; 0: 30 s */
     uint32_t idle_ms;     /* gmux-jit leaves after that long without a job; 0: 10 s */
 };
 

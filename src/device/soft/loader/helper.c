@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -109,6 +110,15 @@ bool loader_helper_stop(struct loader_helper *h)
     h->pid = -1;
     h->socket = gm_close(h->socket);
     return status == 0;
+}
+
+uint64_t loader_helper_processor_ns(const struct loader_helper *h)
+{
+    clockid_t id;
+    struct timespec ts;
+    if (h->pid < 0 || clock_getcpuclockid(h->pid, &id) != 0 || clock_gettime(id, &ts) < 0)
+        return 0;
+    return (uint64_t)ts.tv_sec * GM_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* One packet with at most one descriptor. */

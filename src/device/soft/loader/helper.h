@@ -31,6 +31,9 @@ bool loader_helper_stop(struct loader_helper *h);
 GM_MUST_CHECK int loader_helper_receive(struct loader_helper *h, uint64_t deadline_ns, int cancel,
                                         struct soft_job_answer *answer, int *fd);
 
+/* What of a processor the process has had. */
+uint64_t loader_helper_processor_ns(const struct loader_helper *h);
+
 /* Sends a job; the serial is made here. 0 or -errno. */
 GM_MUST_CHECK int loader_helper_send(struct loader_helper *h, const char *text, size_t text_size, const char *entry,
                                      const struct soft_job_options *options);
