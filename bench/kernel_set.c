@@ -32,6 +32,9 @@ static const struct kernel {
 } kernels[] = {
     { "reduction", set_reduction, ARGS_IN_OUT, 1 << 20, false, { 256, 1, 1 }, { 256, 1, 1 }, 0 },
     { "sgemm", set_sgemm, ARGS_TWO_IN, 256, true, { 16, 16, 1 }, { 16, 16, 1 }, 256 * 256 },
+    { "sgemm32", set_sgemm, ARGS_TWO_IN, 256, true, { 8, 8, 1 }, { 32, 32, 1 }, 256 * 256 },
+    { "transpose", set_transpose, ARGS_IN_OUT, 512, true, { 16, 16, 1 }, { 32, 8, 1 }, 512 * 512 },
+    { "bitonic", set_bitonic, ARGS_IN_OUT, 1 << 17, false, { 1 << 8, 1, 1 }, { 256, 1, 1 }, 1 << 17 },
     { "convolution", set_convolution, ARGS_TWO_IN, 512, true, { 32, 32, 1 }, { 16, 16, 1 }, 512 * 512 },
     { "histogram", set_histogram, ARGS_BYTES, 1 << 20, false, { 64, 1, 1 }, { 256, 1, 1 }, 0 },
     { "spmv", set_spmv, ARGS_ROWS, 1 << 14, false, { 64, 1, 1 }, { 256, 1, 1 }, 1 << 14 },
@@ -130,7 +133,7 @@ static void bench(struct soft_compiler *c, const struct kernel *k, const char *t
         k->loop(&d);
         loop[r] = (double)(gm_now_ns() - begin);
         begin = gm_now_ns();
-        if (launch_run(&l, code, k->grid, k->block, 2048) != SOFT_DONE)
+        if (launch_run(&l, code, k->grid, k->block, 8192) != SOFT_DONE)
             fprintf(stderr, "%s: fault\n", k->name);
         compiled[r] = (double)(gm_now_ns() - begin);
     }

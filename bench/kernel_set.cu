@@ -40,6 +40,61 @@ __global__ void sgemm(const float *a, const float *b, float *c, int n)
     c[row * n + col] = sum;
 }
 
+__global__ void sgemm32(const float *a, const float *b, float *c, int n)
+{
+    __shared__ float as[32][32], bs[32][32];
+    int tx = threadIdx_x, ty = threadIdx_y, row = blockIdx_y * 32 + ty, col = blockIdx_x * 32 + tx;
+    float sum = 0;
+    for (int k = 0; k < n; k += 32) {
+        as[ty][tx] = a[row * n + k + tx];
+        bs[ty][tx] = b[(k + ty) * n + col];
+        syncthreads();
+#pragma unroll
+        for (int j = 0; j < 32; j++)
+            sum += as[ty][j] * bs[j][tx];
+        syncthreads();
+    }
+    c[row * n + col] = sum;
+}
+
+__global__ void transpose(const float *in, float *out, int n)
+{
+    __shared__ float tile[32][33];
+    int x = blockIdx_x * 32 + threadIdx_x, y = blockIdx_y * 32 + threadIdx_y;
+#pragma unroll
+    for (int k = 0; k < 32; k += 8)
+        tile[threadIdx_y + k][threadIdx_x] = in[(y + k) * n + x];
+    syncthreads();
+    x = blockIdx_y * 32 + threadIdx_x;
+    y = blockIdx_x * 32 + threadIdx_y;
+#pragma unroll
+    for (int k = 0; k < 32; k += 8)
+        out[(y + k) * n + x] = tile[threadIdx_x][threadIdx_y + k];
+}
+
+// Each block sorts 512 elements.
+__global__ void bitonic(const float *in, float *out, int n)
+{
+    __shared__ float s[512];
+    int t = threadIdx_x, base = blockIdx_x * 512;
+    s[t] = in[base + t];
+    s[t + 256] = in[base + t + 256];
+    for (int size = 2; size <= 512; size *= 2)
+        for (int stride = size / 2; stride > 0; stride /= 2) {
+            syncthreads();
+            int i = 2 * t - (t & (stride - 1));
+            float a = s[i], b = s[i + stride];
+            bool up = (i & size) == 0;
+            if ((a > b) == up) {
+                s[i] = b;
+                s[i + stride] = a;
+            }
+        }
+    syncthreads();
+    out[base + t] = s[t];
+    out[base + t + 256] = s[t + 256];
+}
+
 __global__ void convolution(const float *in, const float *w, float *out, int n)
 {
     int x = blockIdx_x * TILE + threadIdx_x, y = blockIdx_y * TILE + threadIdx_y;

@@ -12,6 +12,8 @@ struct set_data {
 
 void set_reduction(struct set_data *d);
 void set_sgemm(struct set_data *d);
+void set_transpose(struct set_data *d);
+void set_bitonic(struct set_data *d);
 void set_convolution(struct set_data *d);
 void set_histogram(struct set_data *d);
 void set_spmv(struct set_data *d);

@@ -37,6 +37,39 @@ void set_sgemm(struct set_data *d)
         }
 }
 
+/* In squares of 16, which stay in the first cache. */
+void set_transpose(struct set_data *d)
+{
+    int n = d->n;
+    const float *restrict a = d->a;
+    float *restrict c = d->c;
+    for (int i = 0; i < n; i += 16)
+        for (int j = 0; j < n; j += 16)
+            for (int y = 0; y < 16; y++)
+                for (int x = 0; x < 16; x++)
+                    c[(j + y) * n + i + x] = a[(i + x) * n + j + y];
+}
+
+/* The same network as the kernel's, on each 512. */
+void set_bitonic(struct set_data *d)
+{
+    for (int base = 0; base < d->n; base += 512) {
+        float *restrict s = d->c + base;
+        memcpy(s, d->a + base, 512 * sizeof(float));
+        for (int size = 2; size <= 512; size *= 2)
+            for (int stride = size / 2; stride > 0; stride /= 2)
+                for (int k = 0; k < 512; k += 2 * stride) {
+                    float *low = s + ((k & size) ? k + stride : k), *high = s + ((k & size) ? k : k + stride);
+#pragma clang loop vectorize(assume_safety)
+                    for (int i = 0; i < stride; i++) {
+                        float x = low[i], y = high[i];
+                        low[i] = x < y ? x : y;
+                        high[i] = x < y ? y : x;
+                    }
+                }
+    }
+}
+
 void set_convolution(struct set_data *d)
 {
     int n = d->n;
