@@ -455,6 +455,7 @@ static void forget_checks(struct jit_gen *g)
             x->checked = 0;
             x->agree = (struct jit_agree) { 0 };
             x->hull = (struct jit_hull) { 0 };
+            x->run.end = 0;
         }
     }
 }

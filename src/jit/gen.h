@@ -9,7 +9,7 @@
  *   warp once all warps came that far.
  *
  * Files: gen.c (module, regions), block.c (the loop over a block's warps), park.c (threads that wait for others), width.c (lanes of a warp), flow.c (blocks,
- * branches), barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers, operands, masks), memory.c, space.c, affine.c, lanes.c (loads and stores, addresses,
+ * branches), barrier.c, agree.c (branches on which lanes agree), again.c, jam.c (several warps at once), value.c (registers, operands, masks), memory.c, runs.c, space.c, affine.c, lanes.c (loads and stores, addresses,
  * lane by lane forms, atomics), integer.c, bits.c, real.c, convert.c, approx.c, fma.c, subnormal.c (arithmetic), cross.c
  * (shuffles, votes), target.c (LLVM set-up, passes, object).
  */
@@ -47,6 +47,12 @@ struct jit_register {
         uint8_t space; /* in that space */
     } hull;            /* hull.c */
     uint32_t checked;  /* alignment - 1 known of it */
+    struct jit_run {
+        uint32_t
+            end; /* elements at the displacements [low, low + 16) have been loaded, for instructions before that */
+        int64_t low;
+        LLVMValueRef value[4];
+    } run; /* runs.c */
 };
 
 /* One of the warps that a call of a region's function runs. */
@@ -320,6 +326,10 @@ void jit_note_agreement(struct jit_gen *g);
 bool jit_is_covered(struct jit_gen *g);
 /* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly ever so. */
 void jit_go_other(struct jit_gen *g, LLVMValueRef bad);
+
+/* --- runs.c --- */
+/* The current load is part of a run of elements, which is loaded as a whole. False: it is not. */
+bool jit_emit_run(struct jit_gen *g);
 
 /* --- called.c --- */
 /* The current instruction, which is about values only, is not compiled but called. What is emitted for it otherwise is of no

@@ -388,7 +388,7 @@ void jit_emit_load(struct jit_gen *g)
     struct access x = begin_access(g, false);
     LLVMBasicBlockRef slow = NULL, join = NULL;
     bool generic = false;
-    if (emit_parameter(g, &x))
+    if (emit_parameter(g, &x) || jit_emit_run(g))
         return;
     bool uniform = g->a->instrs[g->at_instr].address == IR_UNIFORM && g->i->space != IR_SPACE_LOCAL;
     if (uniform) {

@@ -1,0 +1,158 @@
+/*
+ * Elements that lie side by side in memory, read by lanes whose addresses are anywhere: a loop over a thread's own row,
+ * unrolled by four, or a vector of four. A gather of each is 32 loads; here each lane's four are loaded as one, and then
+ * transposed, so that each element is a vector over the lanes.
+ */
+#include "jit/gen.h"
+
+#define RUN 4 /* elements of 32 bits */
+
+static bool is_wide(const struct ir_instr *i)
+{
+    return i->dst_count == RUN;
+}
+
+/* A load of 32 bits per element from anywhere in global memory, which may be part of a run. */
+static bool is_part(const struct jit_gen *g, uint32_t at)
+{
+    const struct ir_instr *i = &g->fn->instrs[at];
+    return i->op == IR_OP_LD && i->order == IR_ORDER_WEAK && i->guard == IR_NONE && i->address.base != IR_NONE &&
+           i->address.symbol == IR_NONE && (i->space == IR_SPACE_GLOBAL || i->space == IR_SPACE_CONST) &&
+           ir_types[i->type].size == 4 && g->a->instrs[at].address == IR_VARYING && (i->dst_count == 1 || is_wide(i));
+}
+
+/* Finds the run that the current instruction, its first, begins: where it starts and where its last load is. */
+static bool find_run(const struct jit_gen *g, int64_t *low, uint32_t *end)
+{
+    const struct ir_block *block = &g->fn->blocks[g->at_block];
+    uint32_t base = g->i->address.base;
+    int64_t d[16];
+    uint32_t at[16];
+    unsigned count = 0;
+    bool changed = false;
+    if (is_wide(g->i)) {
+        *low = g->i->address.displacement;
+        *end = g->at_instr + 1;
+        return true;
+    }
+    for (uint32_t n = g->at_instr; n < block->first + block->count && count < GM_ARRAY_LEN(d) && !changed; n++) {
+        const struct ir_instr *i = &g->fn->instrs[n];
+        if (is_part(g, n) && i->address.base == base && !is_wide(i)) {
+            d[count] = i->address.displacement;
+            at[count++] = n;
+        }
+        if (ir_ops[i->op].properties & (IR_P_STORE | IR_P_EFFECT))
+            break;
+        for (unsigned k = 0; k < i->dst_count; k++)
+            changed |= i->dst[k] == base;
+    }
+    for (*low = d[0] - 4 * (RUN - 1); *low <= d[0]; *low += 4) {
+        unsigned found = 0;
+        *end = 0;
+        for (unsigned k = 0; k < count; k++) {
+            if (d[k] < *low || d[k] >= *low + 4 * RUN || (d[k] - *low) % 4)
+                continue;
+            found |= 1u << (unsigned)((d[k] - *low) / 4);
+            *end = GM_MAX(*end, at[k] + 1);
+        }
+        if (found == (1u << RUN) - 1)
+            return true;
+    }
+    return false;
+}
+
+/* The four elements at each lane's address. Lanes that do not run read what the first one that does reads. */
+static void load_rows(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, LLVMValueRef rows[JIT_LANES_MAX])
+{
+    LLVMValueRef memory = jit_alloca(g, jit_vec(g, g->i64), "lanes");
+    if (!g->whole) {
+        LLVMValueRef args[] = { active, LLVMConstInt(g->i1, 0, 0) };
+        LLVMValueRef lane = jit_intrinsic(g, "llvm.cttz", &g->i32, 1, args, 2);
+        lane = LLVMBuildAnd(g->b, lane, LLVMConstInt(g->i32, g->lanes - 1, 0), "");
+        address = jit_select(g, jit_lanes(g, active), address, jit_splat(g, jit_pick(g, address, lane)));
+    }
+    LLVMBuildStore(g->b, address, memory);
+    for (unsigned l = 0; l < g->lanes; l++) {
+        LLVMValueRef at = LLVMConstInt(g->i64, l, 0);
+        LLVMValueRef p = LLVMBuildLoad2(g->b, g->ptr, LLVMBuildGEP2(g->b, g->i64, memory, &at, 1, ""), "");
+        LLVMSetVolatile(p, 1); /* from there, and not taken out of the vector */
+        rows[l] = LLVMBuildLoad2(g->b, LLVMVectorType(g->i32, RUN), p, "");
+        LLVMSetAlignment(rows[l], 4);
+    }
+}
+
+/* Both vectors' elements one after the other; `count` in each. */
+static LLVMValueRef join(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, unsigned count)
+{
+    int order[2 * JIT_LANES_MAX];
+    for (unsigned k = 0; k < 2 * count; k++)
+        order[k] = (int)k;
+    return jit_shuffle(g, a, b, order, 2 * count);
+}
+
+/* Of each four elements of both vectors: elements x and y of the first one, each followed by the second one's, or pairs. */
+static LLVMValueRef weave(struct jit_gen *g, LLVMValueRef a, LLVMValueRef b, const unsigned pick[4])
+{
+    int order[16];
+    for (unsigned k = 0; k < 16; k++)
+        order[k] = (int)((k & ~3u) + (pick[k % 4] & 3) + (pick[k % 4] & 4 ? 16 : 0));
+    return jit_shuffle(g, a, b, order, 16);
+}
+
+/* Sixteen rows of four become four vectors of sixteen. */
+static void transpose(struct jit_gen *g, LLVMValueRef rows[16], LLVMValueRef out[RUN])
+{
+    static const unsigned low[] = { 0, 4, 1, 5 }, high[] = { 2, 6, 3, 7 }, left[] = { 0, 1, 4, 5 },
+                          right[] = { 2, 3, 6, 7 };
+    LLVMValueRef z[4], t[4];
+    for (unsigned q = 0; q < 4; q++)
+        z[q] = join(g, join(g, rows[q], rows[4 + q], 4), join(g, rows[8 + q], rows[12 + q], 4), 8);
+    t[0] = weave(g, z[0], z[1], low);
+    t[1] = weave(g, z[0], z[1], high);
+    t[2] = weave(g, z[2], z[3], low);
+    t[3] = weave(g, z[2], z[3], high);
+    out[0] = weave(g, t[0], t[2], left);
+    out[1] = weave(g, t[0], t[2], right);
+    out[2] = weave(g, t[1], t[3], left);
+    out[3] = weave(g, t[1], t[3], right);
+}
+
+static void load_run(struct jit_gen *g, struct jit_run *run)
+{
+    LLVMValueRef offset = LLVMConstInt(g->i64, (uint64_t)(run->low - g->i->address.displacement), 1);
+    LLVMValueRef address = LLVMBuildAdd(g->b, jit_address(g, true), jit_splat(g, offset), "");
+    LLVMValueRef last = LLVMBuildAdd(g->b, address, jit_const(g, address, 4 * (RUN - 1)), "");
+    LLVMValueRef active = jit_active(g), rows[JIT_LANES_MAX], parts[2][RUN] = { 0 };
+    unsigned align = is_wide(g->i) ? 4 * RUN : 4;
+    LLVMValueRef bad = jit_outside_window(g, address, align);
+    bad = LLVMBuildOr(g->b, bad, jit_outside_window(g, last, 4), "");
+    bad = LLVMBuildAnd(g->b, jit_bits(g, bad), active, "");
+    jit_go_other(g, LLVMBuildICmp(g->b, LLVMIntNE, bad, LLVMConstNull(g->i32), ""));
+    load_rows(g, address, active, rows);
+    for (unsigned h = 0; h < g->lanes / 16; h++)
+        transpose(g, rows + 16 * h, parts[h]);
+    for (unsigned k = 0; k < RUN; k++)
+        run->value[k] = g->lanes == 16 ? parts[0][k] : join(g, parts[0][k], parts[1][k], 16);
+}
+
+bool jit_emit_run(struct jit_gen *g)
+{
+    if (!is_part(g, g->at_instr) || g->checks_all)
+        return false;
+    struct jit_run *run = &g->w->regs[g->i->address.base].run;
+    int64_t d = g->i->address.displacement;
+    bool inside = g->at_instr < run->end && d >= run->low && d < run->low + 4 * RUN && (d - run->low) % 4 == 0;
+    if (!inside) {
+        struct jit_run new = { 0 };
+        if (!find_run(g, &new.low, &new.end))
+            return false;
+        load_run(g, &new);
+        *run = new;
+    }
+    for (unsigned k = 0; k < g->i->dst_count; k++) {
+        LLVMValueRef v = run->value[(d - run->low) / 4 + k];
+        LLVMTypeRef t = jit_type(g, (enum ir_type)g->i->type);
+        jit_set(g, k, t == g->f32 ? LLVMBuildBitCast(g->b, v, jit_vec(g, t), "") : v);
+    }
+    return true;
+}
