@@ -42,6 +42,7 @@ static const struct {
     { WIRE_OBJECT_RELEASE, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_OBJECT_EXPORT, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_OBJECT_IMPORT, 1 << ATTACHED | 1 << FAILED, true },
+    { WIRE_OBJECT_ADOPT, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_RANGE_RESERVE, 1 << ATTACHED | 1 << FAILED, false }, /* here, too */
     { WIRE_RANGE_RELEASE, 1 << ATTACHED | 1 << FAILED, true },
     { WIRE_OBJECT_MAP, 1 << ATTACHED | 1 << FAILED, false }, /* a sample's access is none */
