@@ -139,6 +139,7 @@ static bool wait_as_spare(struct soft_worker *w)
     if (s->spare >= s->slots)
         return false;
     w->cpu_ns = 0;
+    soft_scratch_trim(w); /* it may wait for long */
     gm_list_append(&s->spares, &w->place);
     s->spare++;
     while (!w->active && !s->quit)
