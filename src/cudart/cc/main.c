@@ -70,7 +70,7 @@ static const char *find_clang(void)
     cc_fail("needs clang 19 (Debian: apt-get install clang-19), or its path in GMUX_CLANG");
 }
 
-static void find_places(void)
+static void find_places(unsigned cudart)
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -83,7 +83,7 @@ static void find_places(void)
         place.include = cc_format("%s/include", here);
         place.include_cuda = cc_format("%s/../../include", here);
         place.bitcode = cc_format("%s/gmux-device.bc", here);
-        place.libraries = here;
+        place.libraries = cc_format("%s/v%u", here, cudart);
         place.driver = cc_format("%s/../client", here);
     } else if (exists(cc_format("%s/gmux-device.bc", installed))) {
         place.include = place.include_cuda = cc_format("%s/../include/gmux", here);
@@ -91,7 +91,6 @@ static void find_places(void)
         place.libraries = place.driver = installed;
     } else
         cc_fail("there is no gmux-device.bc beside %s nor in %s: built without libclc-19?", here, installed);
-    place.libraries = cc_format("%s", place.libraries);
     place.clang = find_clang();
     const char *tmp = getenv("TMPDIR");
     int length =
@@ -298,10 +297,8 @@ static void link_program(struct cc_options *o, const struct cc_list *objects)
     cc_add(&l, "-o");
     cc_add(&l, o->output ? o->output : "a.out");
     cc_add_all(&l, objects);
-    const char *folder =
-        place.libraries == place.driver ? place.libraries : cc_format("%s/v%u", place.libraries, o->cudart);
-    cc_add(&l, cc_format("%s/libcudart.so.%u", folder, o->cudart));
-    cc_add(&l, cc_format("-Wl,-rpath,%s", folder));
+    cc_add(&l, cc_format("%s/libcudart.so.%u", place.libraries, o->cudart));
+    cc_add(&l, cc_format("-Wl,-rpath,%s", place.libraries));
     cc_add(&l, cc_format("-L%s", place.driver));
     cc_add(&l, cc_format("-Wl,-rpath,%s", place.driver));
     cc_add(&l, "-lm");
@@ -358,7 +355,7 @@ int main(int argc, char **argv)
         cc_fail("no input files");
     if (o.archs_count == 0)
         o.archs[o.archs_count++] = ARCH_DEFAULT;
-    find_places();
+    find_places(o.cudart);
     place.resources = clang_resources();
     run_all(&o);
     return 0;

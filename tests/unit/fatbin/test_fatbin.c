@@ -258,3 +258,25 @@ Test(fatbin, sizes_that_lie)
     f.data[0] = 0;
     cr_assert_eq(fb_size(f.data), 0);
 }
+
+/* What is made is read again: each text with a zero byte behind it, for its architecture. */
+Test(fatbin, made_of_ptx)
+{
+    const struct fb_ptx ptx[] = { { "seven..", 7, 8, 3, 75 }, { "eight...", 8, 8, 3, 90 } };
+    void *data, *text;
+    size_t size, text_size;
+    struct fb_reader r;
+    struct fb_entry e;
+    cr_assert_eq(fb_make(ptx, 2, &data, &size), 0);
+    cr_assert_eq(fb_size(data), size);
+    cr_assert_eq(fb_open(&r, data, size), 0);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(fb_next(&r, &e), 1);
+        cr_assert(e.kind == FB_KIND_PTX && e.sm == ptx[i].sm && e.isa_major == 8 && e.isa_minor == 3);
+        cr_assert_eq(fb_unpack(&e, LIMIT, &text, &text_size), 0);
+        cr_assert_str_eq(text, ptx[i].text);
+        free(text);
+    }
+    cr_assert_eq(fb_next(&r, &e), 0);
+    free(data);
+}
