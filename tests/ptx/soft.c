@@ -352,7 +352,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
 {
     uint32_t threads = block[0] * block[1] * block[2], warps = (threads + SOFT_WARP - 1) / SOFT_WARP;
     uint32_t shared = s->fn->uses_dynamic_shared ? s->fn->shared_dynamic + dynamic_shared : s->fn->shared_static;
-    uint64_t reserved = soft_shared_reserve(shared);
+    /* Also where the kernel does not ask for it: addresses behind its arrays would be taken modulo a smaller size. */
+    uint64_t reserved = soft_shared_reserve(GM_MAX(shared, s->fn->shared_static + dynamic_shared));
     uint64_t local_stride = (code->local_bytes + (s->fn->uses_stack ? STACK_BYTES : 0) + 15ull) & ~15ull;
     uint64_t save_stride = (code->save_bytes + 127ull) & ~127ull;
     uint64_t local = (local_stride * warps * 32 + 127) & ~127ull;
