@@ -83,7 +83,7 @@ static const struct bad statements[] = {
     { "cvt.u32 %r0, %r1;", 5, 1, "two types", -EINVAL },
     { "cvt.rn.e4m3x2.f32 %h0, %f0, %f1;", 5, 1, "needs .rn and .satfinite", -EINVAL },
     { "cvt.rn.satfinite.e2m1x2.f32 %h0, %f0, %f1;", 5, 17, "'.e2m1x2' of 'cvt' is not supported", -ENOTSUP },
-    { "vadd4.u32.u32.u32 %r0, %r1.b3210, %r2, %r3;", 5, 1, "is not supported", -ENOTSUP },
+    { "vadd4.u32.u32.u32 %r0, %r1.b3280, %r2, %r3;", 5, 27, "selects nothing", -EINVAL },
     { "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 %r0, %r0, %r0, %r0;", 5, 1,
       "'mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32' is not supported", -ENOTSUP },
     { "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r0}, [%r1];", 5, 49, "1 registers for '.x2'", -EINVAL },

@@ -174,10 +174,13 @@ static uint64_t convert(const struct ir_instr *i, uint8_t type, uint64_t bits)
 static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
 {
     struct interp_number n = interp_unpack(&interp_format_f32, bits);
-    if (n.class == INTERP_NOT_A_NUMBER)
-        return i->round == IR_ROUND_NA ? bits & 0xffffe000u : 0x7fffe000u;
+    bool nan = n.class == INTERP_NOT_A_NUMBER;
     uint64_t r = interp_pack(&interp_format_tf32, n, (enum ir_round)i->round) << 13;
-    return (i->flags & IR_F_RELU) && n.negative ? 0 : r;
+    if (nan)
+        r = i->round == IR_ROUND_NA ? bits & 0xffffe000u : 0x7fffe000u;
+    if ((i->flags & IR_F_SAT) && (r & 0x7f800000u) == 0x7f800000u)
+        r -= 0x2000; /* of infinity the largest number; NaNs get the same on an H200 */
+    return (i->flags & IR_F_RELU) && n.negative && !nan ? 0 : r;
 }
 
 /* --- values of 8 bits, in pairs --- */

@@ -209,6 +209,11 @@ static void print_destinations(const struct ir_printer *p, const struct ir_instr
     }
 }
 
+static bool is_to_tf32(const struct ir_instr *i)
+{
+    return i->op == IR_OP_CVT && i->type == IR_B32 && i->type2 == IR_F32;
+}
+
 static void print_flags(const struct ir_printer *p, const struct ir_instr *i)
 {
     unsigned f = i->flags;
@@ -217,8 +222,9 @@ static void print_flags(const struct ir_printer *p, const struct ir_instr *i)
     fputs(f & IR_F_NAN ? ".NaN" : "", p->out);
     fputs(f & IR_F_XORSIGN ? ".xorsign.abs" : "", p->out);
     fputs(f & IR_F_RELU ? ".relu" : "", p->out);
-    fputs(f & IR_F_SAT ? ".sat" : "", p->out);
-    fputs(i->op == IR_OP_CVT && (i->type == IR_E4M3X2 || i->type == IR_E5M2X2) ? ".satfinite" : "", p->out);
+    bool finite = i->op == IR_OP_CVT && (i->type == IR_E4M3X2 || i->type == IR_E5M2X2);
+    fputs(!(f & IR_F_SAT) ? "" : is_to_tf32(i) ? ".satfinite" : ".sat", p->out);
+    fputs(finite ? ".satfinite" : "", p->out);
     bool half = ir_type_is_float(i->type) && i->type != IR_F32 && i->type != IR_F64;
     fputs((i->op == IR_OP_ATOM || i->op == IR_OP_RED) && half ? ".noftz" : "", p->out);
     fputs(f & IR_F_SHIFTAMT ? ".shiftamt" : "", p->out);
@@ -261,7 +267,7 @@ static void print_opcode(const struct ir_printer *p, const struct ir_instr *i)
     if (width > 1)
         fprintf(p->out, ".v%u", width);
     if (i->type != IR_VOID)
-        fprintf(p->out, ".%s", ir_types[i->type].text);
+        fprintf(p->out, ".%s", is_to_tf32(i) ? "tf32" : ir_types[i->type].text);
     if (i->type2 != IR_VOID)
         fprintf(p->out, ".%s", ir_types[i->type2].text);
     if (mode_last)

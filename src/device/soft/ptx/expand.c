@@ -270,10 +270,13 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
         { "vadd", ptx_x_video },     { "vadd2", ptx_x_video },      { "vadd4", ptx_x_video },
         { "vmax", ptx_x_video },     { "vmax2", ptx_x_video },      { "vmax4", ptx_x_video },
         { "vmin", ptx_x_video },     { "vmin2", ptx_x_video },      { "vmin4", ptx_x_video },
-        { "vsub", ptx_x_video },     { "vsub2", ptx_x_video },      { "vsub4", ptx_x_video },
-        { "wmma", ptx_x_wmma },      { "tex", ptx_x_tex },          { "tld4", ptx_x_tld4 },
-        { "suld", ptx_x_suld },      { "sust", ptx_x_sust },        { "sured", ptx_x_sured },
-        { "txq", ptx_x_query },      { "suq", ptx_x_query },        { "istypep", ptx_x_istypep },
+        { "vavrg2", ptx_x_video },   { "vavrg4", ptx_x_video },     { "vmad", ptx_x_vmad },
+        { "vset", ptx_x_video },     { "vset2", ptx_x_video },      { "vset4", ptx_x_video },
+        { "vshl", ptx_x_video },     { "vshr", ptx_x_video },       { "vsub", ptx_x_video },
+        { "vsub2", ptx_x_video },    { "vsub4", ptx_x_video },      { "wmma", ptx_x_wmma },
+        { "tex", ptx_x_tex },        { "tld4", ptx_x_tld4 },        { "suld", ptx_x_suld },
+        { "sust", ptx_x_sust },      { "sured", ptx_x_sured },      { "txq", ptx_x_query },
+        { "suq", ptx_x_query },      { "istypep", ptx_x_istypep },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
         if (ptx_text_is(opcode, all[k].word)) {

@@ -70,8 +70,10 @@ bool ptx_x_mma(struct ptx_expand *x);    /* mma.c */
 bool ptx_x_wmma(struct ptx_expand *x);   /* wmma.c */
 bool ptx_x_cp(struct ptx_expand *x);     /* async.c */
 bool ptx_x_mbarrier(struct ptx_expand *x);
-bool ptx_x_video(struct ptx_expand *x); /* packed.c */
-bool ptx_x_tex(struct ptx_expand *x);   /* texture.c */
+bool ptx_x_pack(struct ptx_expand *x);  /* packed.c */
+bool ptx_x_video(struct ptx_expand *x); /* video.c */
+bool ptx_x_vmad(struct ptx_expand *x);
+bool ptx_x_tex(struct ptx_expand *x); /* texture.c */
 bool ptx_x_tld4(struct ptx_expand *x);
 bool ptx_x_query(struct ptx_expand *x);
 bool ptx_x_istypep(struct ptx_expand *x);

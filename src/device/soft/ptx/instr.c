@@ -2,7 +2,7 @@
  * Opcodes and their modifiers: which words an opcode accepts stands in ops.h; the rules that tie modifiers to types
  * (an integer multiplication has .lo, .hi or .wide; a float division says how it rounds) are here.
  */
-#include "device/soft/ptx/parse.h"
+#include "device/soft/ptx/expand.h"
 
 /* What the modifiers of one instruction said. */
 struct ptx_modifiers {
@@ -195,6 +195,9 @@ static bool check_float(struct ptx_parser *p, struct ir_instr *i, const struct p
     case IR_OP_MAD:
         if (!rounds)
             return wrong(p, mods, i, "needs a rounding (.rn ..)");
+        /* Which NaN .oob takes for 0 is not documented; only copies that this device does not have write it. */
+        if (has(mods, PTX_K(OOB)) && (type == IR_F32 || type == IR_F64 || has(mods, PTX_K(FTZ) | PTX_K(SAT))))
+            return wrong(p, mods, i, "takes no .oob");
         i->op = IR_OP_FMA;
         return true;
     case IR_OP_DIV:
@@ -248,7 +251,9 @@ static bool check_cvt(struct ptx_parser *p, struct ir_instr *i, const struct ptx
     if (to_bytes || i->type2 == IR_E4M3X2 || i->type2 == IR_E5M2X2)
         return check_byte_floats(p, i, mods);
     if (mods->tf32)
-        return (i->type2 == IR_F32 && rounds && !integral && !has(mods, PTX_K(SATFINITE) | PTX_K(FTZ))) ||
+        set_flag(i, has(mods, PTX_K(SATFINITE)) ? IR_F_SAT : 0);
+    if (mods->tf32)
+        return (i->type2 == IR_F32 && rounds && !integral && !has(mods, PTX_K(FTZ))) ||
                wrong(p, mods, i, "of tf32 is from f32, with a rounding");
     if (has(mods, PTX_K(SATFINITE)) || i->round == IR_ROUND_NA || i->type2 == IR_F16X2 || i->type2 == IR_BF16X2 ||
         (pair && i->type2 != IR_F32))
@@ -280,9 +285,11 @@ static bool check_compare(struct ptx_parser *p, struct ir_instr *i, const struct
 {
     enum ir_type type = i->op == IR_OP_SET ? i->type2 : i->type;
     uint8_t c = mods->compare;
-    if (i->op == IR_OP_SET && (mods->types != 2 || (i->type != IR_U32 && i->type != IR_S32 && i->type != IR_F32 &&
-                                                    i->type != IR_F16 && i->type != IR_BF16 && i->type != IR_B32 &&
-                                                    i->type != IR_F16X2 && i->type != IR_BF16X2)))
+    bool half = type == IR_F16 || type == IR_BF16;
+    if (i->op == IR_OP_SET &&
+        (mods->types != 2 || (i->type != IR_U32 && i->type != IR_S32 && i->type != IR_F32 && i->type != IR_F16 &&
+                              i->type != IR_BF16 && i->type != IR_B32 && i->type != IR_F16X2 &&
+                              i->type != IR_BF16X2 && !(half && (i->type == IR_U16 || i->type == IR_S16)))))
         return wrong(p, mods, i, "is not supported: set.cmp.{u32,s32,f32,f16}.type");
     bool pair = type == IR_F16X2 || type == IR_BF16X2;
     if (i->op == IR_OP_SET && (pair || i->type == IR_F16X2 || i->type == IR_BF16X2) && i->type != type)
@@ -413,7 +420,7 @@ static bool check_minmax(struct ptx_parser *p, struct ir_instr *i, const struct 
         return wrong(p, mods, i, "knows .xorsign.abs only together");
     if (has(mods, PTX_K(NAN) | PTX_K(XORSIGN)) && (!is_float || i->type == IR_F64))
         return wrong(p, mods, i, "takes no such modifier");
-    if (has(mods, PTX_K(RELU)) && !(i->type == IR_S32))
+    if (has(mods, PTX_K(RELU)) && i->type != IR_S32 && i->type != IR_S16X2)
         return wrong(p, mods, i, "takes no .relu");
     return true;
 }
@@ -476,6 +483,8 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
 {
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
     ptx_expansion *expansion;
+    if (word && word->value == IR_OP_CVT && ptx_is_dot(p, "pack"))
+        return ptx_parse_expanded(p, opcode, ptx_x_pack, guard, guard_not);
     if (!word && ptx_is_expanded(opcode, &expansion))
         return ptx_parse_expanded(p, opcode, expansion, guard, guard_not);
     if (!word)

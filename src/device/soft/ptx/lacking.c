@@ -16,16 +16,9 @@ static bool among(const struct ptx_token *t, const char *const *words, size_t co
 bool ptx_lacks_instruction(const struct ptx_token *t)
 {
     static const char *const words[] = {
-        "alloca",       "applypriority", "clusterlaunchcontrol",
-        "createpolicy", "discard",       "getctarank",
-        "mapa",         "multimem",      "setmaxnreg",
-        "stackrestore", "stacksave",
-
-        "tcgen05",      "tensormap",
-
-        "vavrg2",       "vavrg4",        "vmad",
-        "vset",         "vset2",         "vset4",
-        "vshl",         "vshr",          "wgmma",
+        "alloca", "applypriority", "clusterlaunchcontrol", "createpolicy", "discard", "getctarank",
+        "mapa",   "multimem",      "stackrestore",         "stacksave",    "tcgen05", "tensormap",
+        "wgmma",
     };
     return among(t, words, GM_ARRAY_LEN(words));
 }

@@ -1,6 +1,6 @@
 /*
- * Instructions that are done in pieces: comparisons of packed 16-bit floats, approximations of 16-bit floats, lop3 with
- * a predicate, accesses to vectors of atomics, barriers that reduce; and the video instructions.
+ * Instructions that are done in pieces: arithmetic of packed 16-bit integers, comparisons of packed 16-bit floats,
+ * approximations of 16-bit floats, lop3 with a predicate, accesses to vectors of atomics, barriers that reduce.
  */
 #include "device/soft/ptx/expand.h"
 
@@ -19,9 +19,18 @@ static enum ir_type half_of(uint8_t type)
     return type == IR_F16X2 || type == IR_F16 ? IR_F16 : IR_BF16;
 }
 
+static bool is_integers(uint8_t type)
+{
+    return type == IR_U16X2 || type == IR_S16X2;
+}
+
 bool ptx_is_in_pieces(const struct ir_instr *i)
 {
     switch (i->op) {
+    case IR_OP_ADD:
+    case IR_OP_MIN:
+    case IR_OP_MAX:
+        return is_integers(i->type);
     case IR_OP_SETP:
         return is_pair(i->type);
     case IR_OP_SET:
@@ -54,6 +63,24 @@ static void pack(struct ptx_expand *x, uint32_t to, const struct ir_src parts[2]
     i.src[0] = parts[0];
     i.src[1] = parts[1];
     ptx_x_append(x, &i);
+}
+
+static void halves(struct ptx_expand *x, const struct ir_instr *whole)
+{
+    struct ir_src parts[2];
+    for (unsigned h = 0; h < 2; h++) {
+        struct ir_instr i = *whole;
+        i.type = whole->type == IR_S16X2 ? IR_S16 : IR_U16;
+        i.flags = (uint16_t)(i.flags & ~IR_F_RELU);
+        for (unsigned k = 0; k < 2; k++)
+            i.src[k] = half(x, whole->src[k], h);
+        i.dst[0] = ptx_x_register(x, i.type);
+        parts[h] = ir_src_reg(i.dst[0]);
+        ptx_x_append(x, &i);
+        if (whole->flags & IR_F_RELU)
+            parts[h] = ptx_x_op2(x, IR_OP_MAX, IR_S16, parts[h], ptx_x_imm(0));
+    }
+    pack(x, whole->dst[0], parts);
 }
 
 static void compare(struct ptx_expand *x, const struct ir_instr *whole)
@@ -186,6 +213,8 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, con
         logic(&x, i);
     else if (i->op == IR_OP_BAR || i->op == IR_OP_BARRIER)
         reduce(&x, i);
+    else if (is_integers(i->type))
+        halves(&x, i);
     else if (i->op == IR_OP_EX2 || i->op == IR_OP_TANH)
         approximate(&x, i);
     else
@@ -193,105 +222,31 @@ bool ptx_append_pieces(struct ptx_parser *p, const struct ptx_token *opcode, con
     return !p->why.error;
 }
 
-/* ---- video instructions ---- */
-
-struct video {
-    enum ir_op op; /* ADD, SUB, MIN, MAX; ABS: of the difference */
-    bool sign_d, sign_a, sign_b, saturate;
-};
-
-/* op(a, b) on values that fit 32 bits, as s64; clamped to `bits` bits if asked. */
-static struct ir_src video_element(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b,
-                                   unsigned bits)
+/* cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b, clamped, below what c has; without c (16 bits) side by side. */
+bool ptx_x_pack(struct ptx_expand *x)
 {
-    struct ir_src r = ptx_x_op2(x, v->op == IR_OP_ABS ? IR_OP_SUB : v->op, IR_S64, a, b);
-    if (v->op == IR_OP_ABS) {
-        struct ir_src other = ptx_x_op2(x, IR_OP_SUB, IR_S64, b, a);
-        r = ptx_x_op2(x, IR_OP_MAX, IR_S64, r, other);
-    }
-    if (!v->saturate)
-        return r;
-    int64_t top = (INT64_C(1) << (bits - v->sign_d)) - 1;
-    if (bits < 32 || v->sign_d) /* of whole u32 the hardware keeps the low bits */
-        r = ptx_x_op2(x, IR_OP_MIN, IR_S64, r, ptx_x_imm((uint64_t)top));
-    return ptx_x_op2(x, IR_OP_MAX, IR_S64, r, ptx_x_imm(v->sign_d ? (uint64_t)(-top - 1) : 0));
-}
-
-/* Bits [from, from + bits) as s64. */
-static struct ir_src video_part(struct ptx_expand *x, struct ir_src v, unsigned from, unsigned bits, bool sign)
-{
-    enum ir_type type = sign ? IR_S32 : IR_U32;
-    if (bits < 32)
-        v = ptx_x_op3(x, IR_OP_BFE, type, v, ptx_x_imm(from), ptx_x_imm(bits));
-    return ptx_x_convert(x, IR_S64, type, v);
-}
-
-static bool take_signs(struct ptx_expand *x, struct video *v)
-{
-    bool *signs[] = { &v->sign_d, &v->sign_a, &v->sign_b };
-    for (unsigned k = 0; k < 3; k++) {
-        const struct ptx_token *t = ptx_x_take_next(x);
-        if (!t || (!ptx_text_is(t, "u32") && !ptx_text_is(t, "s32")))
-            return false;
-        *signs[k] = t->text[0] == 's';
-    }
-    return true;
-}
-
-/* vadd4.u32.u32.u32{.sat}{.add} d, a, b, c: of 4 bytes or 2 halves, side by side or (.add) summed up with c.
- * vadd.u32.u32.u32{.sat}{.add .min .max} d, a, b{, c}. No selectors. */
-bool ptx_x_video(struct ptx_expand *x)
-{
-    static const struct {
-        const char *word;
-        enum ir_op op;
-    } all[] = { { "vadd", IR_OP_ADD },
-                { "vsub", IR_OP_SUB },
-                { "vabsdiff", IR_OP_ABS },
-                { "vmin", IR_OP_MIN },
-                { "vmax", IR_OP_MAX } };
-    static const char *const seconds[] = { "add", "min", "max" };
-    static const enum ir_op second_ops[] = { IR_OP_ADD, IR_OP_MIN, IR_OP_MAX };
-    struct video v = { 0 };
-    uint32_t length = x->opcode->length;
-    char last = x->opcode->text[length - 1];
-    unsigned count = last == '4' ? 4 : last == '2' ? 2 : 1, bits = 32 / count, k = 0;
-    length -= count > 1;
-    while (k < GM_ARRAY_LEN(all) &&
-           (strlen(all[k].word) != length || memcmp(all[k].word, x->opcode->text, length) != 0))
-        k++;
-    v.saturate = ptx_x_take(x, "sat");
-    int second = ptx_x_take_one(x, seconds, 3);
-    if (k == GM_ARRAY_LEN(all) || !take_signs(x, &v) || (count > 1 && second > 0))
+    static const char *const types[] = { "u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2" };
+    bool good = ptx_x_take(x, "pack") && ptx_x_take(x, "sat");
+    int type = ptx_x_take_one(x, types, GM_ARRAY_LEN(types));
+    good &= type >= 0 && ptx_x_take(x, "s32") && ptx_x_take(x, "b32") == (type >= 2);
+    if (!good)
         return ptx_x_refuse(x);
-    v.op = all[k].op;
+    unsigned bits = 16u >> (type / 2);
+    bool sign = type & 1;
+    int64_t top = (INT64_C(1) << (bits - sign)) - 1;
+    struct ir_src v[2], r = ptx_x_imm(0);
     uint32_t to;
-    struct ir_src a, b, c = ptx_x_imm(0);
     if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B32, false, &to) || !ptx_expect(x->p, ',') ||
-        !ptx_parse_source(x->p, IR_B32, 0, &a))
+        !ptx_parse_source(x->p, IR_S32, 0, &v[0]) || !ptx_expect(x->p, ',') ||
+        !ptx_parse_source(x->p, IR_S32, 0, &v[1]) ||
+        (bits < 16 && (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &r))))
         return false;
-    if (x->p->token.kind == PTX_DOT)
-        return ptx_x_refuse(x);
-    if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &b))
-        return false;
-    if (x->p->token.kind == PTX_DOT)
-        return ptx_x_refuse(x);
-    if ((count > 1 || second >= 0) && (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B32, 0, &c)))
-        return false;
-    struct ir_src result = second >= 0 && count > 1 ? c : ptx_x_imm(0);
-    for (unsigned e = 0; e < count; e++) {
-        struct ir_src part = video_element(x, &v, video_part(x, a, e * bits, bits, v.sign_a),
-                                           video_part(x, b, e * bits, bits, v.sign_b), bits);
-        part = ptx_x_convert(x, IR_U32, IR_S64, part);
-        if (count == 1)
-            result = second < 0 ? part : ptx_x_op2(x, second_ops[second], v.sign_d ? IR_S32 : IR_U32, part, c);
-        else if (second >= 0)
-            result = ptx_x_op2(x, IR_OP_ADD, IR_U32, result, part);
-        else {
-            part = ptx_x_op2(x, IR_OP_AND, IR_B32, part, ptx_x_imm((1u << bits) - 1));
-            result = ptx_x_mad(x, IR_U32, part, ptx_x_imm(1u << (e * bits)), result);
-        }
+    for (unsigned k = 0; k < 2; k++) {
+        struct ir_src part = ptx_x_op2(x, IR_OP_MIN, IR_S32, v[k], ptx_x_imm((uint64_t)top));
+        part = ptx_x_op2(x, IR_OP_MAX, IR_S32, part, ptx_x_imm(sign ? (uint64_t)(-top - 1) : 0));
+        part = ptx_x_op2(x, IR_OP_AND, IR_B32, part, ptx_x_imm((1u << bits) - 1));
+        r = ptx_x_mad(x, IR_U32, r, ptx_x_imm(1u << bits), part);
     }
-    ptx_x_move(x, IR_B32, to, result);
+    ptx_x_move(x, IR_B32, to, r);
     return true;
 }

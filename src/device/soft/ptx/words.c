@@ -23,6 +23,7 @@ enum {
     PTX_T_HALVES = T(F16) | T(F16X2) | T(BF16) | T(BF16X2),
     PTX_T_FLOAT = PTX_T_F3264 | PTX_T_HALVES,
     PTX_T_ARITH = PTX_T_INT | PTX_T_FLOAT,
+    PTX_T_ADD = PTX_T_ARITH | T(U16X2) | T(S16X2), /* also of min and max */
     PTX_T_MAD = PTX_T_INT | PTX_T_F3264,
     PTX_T_DIV = PTX_T_INT | PTX_T_F3264,
     PTX_T_ABS = T(S16) | T(S32) | T(S64) | PTX_T_FLOAT,
@@ -51,7 +52,7 @@ enum {
 #define PTX_M_PREFETCH   (PTX_K(SPACE) | PTX_K(CACHE))
 #define PTX_M_ARITH      (PTX_K(ROUND) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(CC))
 #define PTX_M_MUL        (PTX_M_ARITH | PTX_K(PART) | PTX_K(WIDE))
-#define PTX_M_FMA        (PTX_K(ROUND) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(RELU))
+#define PTX_M_FMA        (PTX_K(ROUND) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(RELU) | PTX_K(OOB))
 #define PTX_M_MUL24      (PTX_K(PART) | PTX_K(SAT))
 #define PTX_M_CARRY      PTX_K(CC)
 #define PTX_M_MADC       (PTX_K(CC) | PTX_K(PART))
@@ -121,6 +122,7 @@ static const struct ptx_word vocabulary[] = {
     M("const", SPACE, IR_SPACE_CONST),
     M("shared", SPACE, IR_SPACE_SHARED),
     M("shared::cta", SPACE, IR_SPACE_SHARED),
+    M("shared::cluster", SPACE, IR_SPACE_SHARED), /* a cluster is one block */
     M("local", SPACE, IR_SPACE_LOCAL),
     M("param", SPACE, IR_SPACE_PARAM),
     M("param::entry", SPACE, IR_SPACE_PARAM),
@@ -232,6 +234,7 @@ static const struct ptx_word vocabulary[] = {
     M("relu", RELU, 0),
     M("NaN", NAN, 0),
     M("xorsign", XORSIGN, 0),
+    M("oob", OOB, 0),
     M("abs", ABS, 0),
     M("cta", WORD, 0),
     M("mask", WORD, 0),

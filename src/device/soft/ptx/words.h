@@ -83,6 +83,7 @@ enum ptx_kind {
     PTX_K_NAN,
     PTX_K_XORSIGN,
     PTX_K_ABS,
+    PTX_K_OOB,
     PTX_K_WORD, /* words without effect here: griddepcontrol, pmevent, barrier.cta */
     PTX_KIND_COUNT,
 };
