@@ -39,7 +39,7 @@ static void rename_part(FILE *out, const char *at, const char *end, const unsign
     }
 }
 
-/* One line: its destination is what stands before the first comma, if it is a temporary. */
+/* One line: its destination is what stands before the first comma, if it is a temporary; a jump by a table has none. */
 static void rename_line(FILE *out, const char *line, const char *end, unsigned version[COUNT])
 {
     const char *op = line + strspn(line, " \t");
@@ -49,7 +49,7 @@ static void rename_line(FILE *out, const char *line, const char *end, unsigned v
     operands += *operands == ' ';
     size_t k = operands < end ? temporary(operands) : COUNT;
     const char *after = operands + (k < COUNT ? strlen(temporaries[k].name) : 0);
-    if (k == COUNT || *after != ',') {
+    if (k == COUNT || *after != ',' || strncmp(op, "brx", 3) == 0) {
         rename_part(out, line, end, version);
         return;
     }
