@@ -107,6 +107,16 @@ static bool apply_type(struct ptx_parser *p, struct ir_instr *i, struct ptx_modi
     return true;
 }
 
+/* Words that newer versions of PTX put behind more instructions (barrier.cluster, red.v2 ..): what is not known here is no mistake. */
+static bool is_newer(const struct ptx_token *t)
+{
+    static const char *const words[] = { "cluster", "v2", "v4", "v8" };
+    for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
+        if (ptx_text_is(t, words[k]))
+            return true;
+    return false;
+}
+
 static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx_modifiers *mods)
 {
     const struct ptx_grammar *g = &ptx_grammar[i->op];
@@ -120,9 +130,11 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
             continue;
         }
         const struct ptx_word *word = ptx_words_find_modifier(&p->words, t->text, t->length, g->modifiers, &known);
-        if (!word)
-            return ptx_fail(p, known ? -EINVAL : -ENOTSUP, t, "modifier '.%.*s' of '%s' %s", PTX_TEXT(t),
-                            ir_ops[i->op].text, known ? "does not belong there" : "is not supported");
+        if (!word) {
+            bool wrong = known && !is_newer(t);
+            return ptx_fail(p, wrong ? -EINVAL : -ENOTSUP, t, "modifier '.%.*s' of '%s' %s", PTX_TEXT(t),
+                            ir_ops[i->op].text, wrong ? "does not belong there" : "is not supported");
+        }
         if (word->kind == PTX_WORD_TYPE) {
             if (!apply_type(p, i, mods, word))
                 return false;
@@ -317,7 +329,8 @@ static bool check_atomic(struct ptx_parser *p, struct ir_instr *i, const struct 
     char class = ir_types[i->type].class;
     uint8_t size = ir_types[i->type].size;
     bool right = false, half = class == 'F' && i->type != IR_F32 && i->type != IR_F64;
-    if (has(mods, PTX_K(NOFTZ)) != (half && i->mode == IR_ATOM_ADD))
+    bool sums = i->mode == IR_ATOM_ADD || i->mode == IR_ATOM_MIN || i->mode == IR_ATOM_MAX;
+    if (has(mods, PTX_K(NOFTZ)) != (half && sums))
         return wrong(p, mods, i, half ? "needs .noftz" : "takes no .noftz");
     switch (i->mode) {
     case IR_ATOM_ADD:
