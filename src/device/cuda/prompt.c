@@ -78,7 +78,7 @@ static bool is_prompt(struct dev_queue *q, const struct wire_record *r, const st
     case WIRE_OP_LAUNCH:
         return launch_is_prompt(m, record);
     case WIRE_OP_RUN:
-        return cuda_run_is_known(q, record);
+        return cuda_may_have(q, ((const struct wire_rec_run *)record)->count) && cuda_run_is_known(q, record);
     case WIRE_OP_MARK:
         return true;
     default:
