@@ -34,7 +34,7 @@ found() {
 }
 
 step "install, and a program built with the header"
-install ./gmux_*.deb ./gmux-soft_*.deb ./libcuda-gmux_*.deb ./gmux-dev_*.deb ./gmux-doc_*.deb ./gmux-mps_*.deb
+install ./gmux_*.deb ./gmux-soft_*.deb ./libcuda-gmux_*.deb ./libcudart-gmux_*.deb ./gmux-dev_*.deb ./gmux-cc_*.deb ./gmux-doc_*.deb ./gmux-mps_*.deb
 cp -r /usr/share/doc/gmux/examples .
 find examples -name '*.gz' -exec gunzip {} +
 for example in vecadd nbody; do
@@ -45,6 +45,23 @@ END
 done
 step "gmux run, without a daemon of the system"
 gmux run ./vecadd | grep "all correct"
+step "CUDA C++ without a toolkit"
+cat >square.cu <<'END'
+#include <cstdio>
+__global__ void square(int *v) { v[threadIdx.x] *= v[threadIdx.x]; }
+int main()
+{
+    int *v;
+    cudaMallocManaged(&v, 3 * sizeof(int));
+    for (int i = 0; i < 3; i++)
+        v[i] = i + 2;
+    square<<<1, 3>>>(v);
+    cudaDeviceSynchronize();
+    printf("%d %d %d\n", v[0], v[1], v[2]);
+}
+END
+gmux-cc square.cu -o square
+gmux run ./square | grep -x "4 9 16"
 gmux stop
 step "the daemon, and the administrator's choice who finds the library"
 /usr/bin/nvidia-cuda-mps-control -d
@@ -63,9 +80,9 @@ LD_LIBRARY_PATH=$library ./nbody -benchmark -numbodies=1024 -iterations=1000000 
 until gmux ls | grep nbody; do :; done
 daemon=$(cat /tmp/nvidia-mps/nvidia-cuda-mps-control.pid)
 mkdir newer
-for deb in gmux gmux-soft libcuda-gmux gmux-mps gmux-dev; do
+for deb in gmux gmux-soft libcuda-gmux libcudart-gmux gmux-mps gmux-dev gmux-cc; do
     dpkg-deb -R ${deb}_*_amd64.deb tree
-    sed -i -E "s/(0\.1\.0)/\1+1/" tree/DEBIAN/control
+    sed -i -E "s/(0\.1\.0)/\1+1/g" tree/DEBIAN/control
     dpkg-deb -b tree newer/${deb}.deb >/dev/null
     rm -r tree
 done
@@ -78,7 +95,7 @@ kill %1
 echo quit | gmux-control
 
 step "remove and purge"
-apt-get remove -y -qq gmux gmux-soft gmux-mps gmux-dev gmux-doc libcuda-gmux >/dev/null
+apt-get remove -y -qq gmux gmux-soft gmux-mps gmux-cc gmux-dev gmux-doc libcudart-gmux libcuda-gmux >/dev/null
 [ ! -e /usr/bin/gmux ] && [ ! -e $library ]
 apt-get purge -y -qq gmux libcuda-gmux >/dev/null
 left=$(find / -xdev \( -path /proc -o -path /sys -o -path /debs -o -path /var/lib -o -path /var/log -o -path /var/cache -o -path /tmp -o -path /root \) -prune -o \
