@@ -21,6 +21,7 @@ struct gm_option {
     const char *name;     /* without its dashes */
     const char *alias;    /* another long name, accepted and not shown; NULL: none */
     const char *argument; /* what the argument is called in texts; NULL: the option takes none */
+    const char *values;   /* words that the argument may be, for completion; NULL: not a few */
     const char *help;     /* one line, no full stop */
     const char *text;     /* more about it for the manual page (scdoc); NULL: the line will do */
     bool hidden;          /* accepted, in neither text */

@@ -51,6 +51,17 @@ bool gm_parse_percentage(const char *s, double *out)
     return true;
 }
 
+bool gm_parse_share(const char *s, double *out)
+{
+    char number[64];
+    size_t n = strcspn(s, "%");
+    if (n >= sizeof(number) || (s[n] && s[n + 1]))
+        return false;
+    memcpy(number, s, n);
+    number[n] = '\0';
+    return gm_parse_percentage(number, out);
+}
+
 bool gm_parse_size(const char *s, uint64_t *out_bytes)
 {
     char digits[24];

@@ -7,10 +7,19 @@
 
 #include "base/opttab.h"
 
+/* What the words of a command are, for the completion of shells. */
+enum cli_words {
+    CLI_WORDS_NONE,
+    CLI_WORDS_PROGRAM, /* a program and its arguments */
+    CLI_WORDS_CLIENT,
+    CLI_WORDS_LIMITS, /* a client or a user, then limits */
+};
+
 struct cli_command {
     const char *name;
     const char *arguments;
-    const char *help;                /* one line, no full stop */
+    const char *help; /* one line, no full stop */
+    enum cli_words words;
     const struct gm_option *options; /* NULL: none */
     /* `argv[0]` is the command's name. The exit status. */
     int (*run)(const struct cli_command *c, int argc, char **argv);
@@ -25,6 +34,12 @@ int cli_fail(const char *fmt, ...) GM_PRINTF(1, 2);
 void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv);
 /* The next option's id, GM_OPTIONS_END, or -1 after a line on standard error that names the mistake. */
 GM_MUST_CHECK int cli_options_next(struct gm_options *walk);
+
+/* 0, or 1 after a line on standard error if there are words behind the options. */
+GM_MUST_CHECK int cli_options_end(const struct gm_options *walk);
+
+/* Prints the completion for a shell: bash, zsh or fish. The exit status. */
+int cli_completion(const char *shell);
 
 int cli_run(const struct cli_command *c, int argc, char **argv);
 int cli_list(const struct cli_command *c, int argc, char **argv);

@@ -233,7 +233,7 @@ int cli_doctor(const struct cli_command *c, int argc, char **argv)
     struct gm_options walk;
     cli_options_init(c, &walk, argc, argv);
     if (cli_options_next(&walk) != GM_OPTIONS_END)
-        return 1;
+        return 1; /* a program's arguments may follow */
     GM_AUTO_FREE char *folder = cli_library_folder();
     check_library(folder);
     if (walk.index < argc)

@@ -18,6 +18,7 @@ const struct gm_option cli_list_options[] = {
       .letter = 'f',
       .name = "format",
       .argument = "FORMAT",
+      .values = "table csv",
       .help = "table or csv; with \",noheader\" no first line" },
     { .name = NULL },
 };
@@ -122,7 +123,7 @@ int cli_list(const struct cli_command *c, int argc, char **argv)
     while ((id = cli_options_next(&walk)) > 0)
         if (read_format(walk.argument, &format, &first_line) != 0)
             return 1;
-    if (id < 0)
+    if (id < 0 || cli_options_end(&walk) != 0)
         return 1;
     GM_AUTO_FD int fd = cli_place_require();
     if (fd < 0)

@@ -4,21 +4,24 @@
  */
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "cli/command.h"
 
 const struct cli_command cli_commands[] = {
-    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device", cli_run_options,
-      cli_run },
-    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait", cli_list_options, cli_list },
-    { "set", "CLIENT|USER LIMIT=VALUE...", "Set share=, memory= and priority= of a process or a user", NULL,
-      cli_set },
-    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon", cli_stop_options,
-      cli_stop },
-    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong", NULL, cli_doctor },
-    { NULL, NULL, NULL, NULL, NULL },
+    { "run", "[OPTION]... [--] PROGRAM [ARGUMENT]...", "Run a program on the shared device", CLI_WORDS_PROGRAM,
+      cli_run_options, cli_run },
+    { "ls", "[OPTION]...", "Show the programs that share a device, and those that wait", CLI_WORDS_NONE,
+      cli_list_options, cli_list },
+    { "set", "CLIENT|USER LIMIT=VALUE...", "Set share=, memory= and priority= of a process or a user",
+      CLI_WORDS_LIMITS, NULL, cli_set },
+    { "stop", "[OPTION] [CLIENT]", "Take the device away from a process, or end the daemon", CLI_WORDS_CLIENT,
+      cli_stop_options, cli_stop },
+    { "doctor", "[--] [PROGRAM]", "Say what a program would get here, and what is wrong", CLI_WORDS_PROGRAM, NULL,
+      cli_doctor },
+    { NULL, NULL, NULL, 0, NULL, NULL },
 };
 
 static const char *command_name = "gmux";
@@ -64,9 +67,11 @@ static void print_commands_scdoc(void)
 }
 
 static const struct gm_option no_options[] = { { .name = NULL } };
+static const struct cli_command *current;
 
 void cli_options_init(const struct cli_command *c, struct gm_options *walk, int argc, char **argv)
 {
+    current = c;
     gm_options_init(walk, c->options ? c->options : no_options, argc, argv);
 }
 
@@ -75,11 +80,34 @@ int cli_options_next(struct gm_options *walk)
     int id = gm_options_next(walk);
     if (id >= 0)
         return id;
+    if (id == GM_OPTIONS_UNKNOWN && (strcmp(walk->word, "--help") == 0 || strcmp(walk->word, "-h") == 0)) {
+        print_usage(current, stdout);
+        exit(0);
+    }
     cli_fail("option %s %s", walk->word,
              id == GM_OPTIONS_UNKNOWN       ? "is unknown"
              : id == GM_OPTIONS_NO_ARGUMENT ? "needs an argument"
                                             : "takes no argument");
     return -1;
+}
+
+int cli_options_end(const struct gm_options *walk)
+{
+    return walk->index < walk->argc ? cli_fail("\"%s\" is one word too many", walk->argv[walk->index]) : 0;
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+/* What is asked of the program itself, not of a command. */
+static bool is_word(const char *word, const char *letter, const char *name)
+{
+    return strcmp(word, letter) == 0 || strcmp(word, name) == 0 || strcmp(word, name + 2) == 0;
 }
 
 int main(int argc, char **argv)
@@ -88,27 +116,32 @@ int main(int argc, char **argv)
     static char prefix[32];
     signal(SIGPIPE, SIG_IGN);
     gm_log_init("gmux", GM_LOG_WARN);
-    if (strcmp(name, "--version") == 0) {
+    if (is_word(name, "-V", "--version")) {
         printf("gmux %s\n", GMUX_VERSION);
         return 0;
-    }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        print_help(stdout);
-        return argc > 1 ? 0 : 1;
     }
     if (strcmp(name, "--dump-commands") == 0) {
         print_commands_scdoc();
         return 0;
     }
-    for (const struct cli_command *c = cli_commands; c->name; c++)
-        if (strcmp(c->name, name) == 0) {
-            snprintf(prefix, sizeof(prefix), "gmux %s", name);
-            command_name = prefix;
-            if (argc > 2 && strcmp(argv[2], "--help") == 0) {
-                print_usage(c, stdout);
-                return 0;
-            }
-            return c->run(c, argc - 1, argv + 1);
+    if (strcmp(name, "--dump-completion") == 0)
+        return cli_completion(argc > 2 ? argv[2] : "");
+    const struct cli_command *c;
+    if (is_word(name, "-h", "--help")) {
+        c = argc > 2 ? find_command(argv[2]) : NULL;
+        if (c) {
+            print_usage(c, stdout);
+        } else if (argc > 2) {
+            return cli_fail("there is no command \"%s\"; `gmux --help` lists them", argv[2]);
+        } else {
+            print_help(stdout);
         }
-    return cli_fail("there is no command \"%s\"; `gmux --help` lists them", name);
+        return argc > 1 ? 0 : 1;
+    }
+    c = find_command(name);
+    if (!c)
+        return cli_fail("there is no command \"%s\"; `gmux --help` lists them", name);
+    snprintf(prefix, sizeof(prefix), "gmux %s", name);
+    command_name = prefix;
+    return c->run(c, argc - 1, argv + 1);
 }

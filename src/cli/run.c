@@ -19,7 +19,7 @@ enum { SHARE = 1, MEMORY, PRIORITY, DEVICE, REQUIRE };
 static bool good_share(const char *text)
 {
     double share;
-    return gm_parse_percentage(text, &share);
+    return gm_parse_share(text, &share);
 }
 
 static bool good_size(const char *text)
@@ -49,7 +49,12 @@ const struct gm_option cli_run_options[] = {
       .name = "memory",
       .argument = "SIZE",
       .help = "Memory of each device, as 800M or 2G" },
-    { .id = PRIORITY, .letter = 'p', .name = "priority", .argument = "normal|low", .help = "Who goes first" },
+    { .id = PRIORITY,
+      .letter = 'p',
+      .name = "priority",
+      .argument = "normal|low",
+      .values = "normal low",
+      .help = "Who goes first" },
     { .id = DEVICE,
       .letter = 'd',
       .name = "device",
@@ -77,10 +82,11 @@ static int apply(int id, const char *option, const char *text)
     if (id == REQUIRE)
         return setenv("GMUX_REQUIRE", "1", 1);
     if (!settings[id].good(text) || strlen(text) > 200)
-        return cli_fail("%s is %s, not \"%s\"", option, settings[id].what, text);
+        return cli_fail("%.*s is %s, not \"%s\"", (int)strcspn(option, "="), option, settings[id].what, text);
     if (id == PRIORITY)
         text = strcmp(text, "low") == 0 ? "1" : "0";
-    snprintf(value, sizeof(value), "%s%s", settings[id].before, text);
+    int n = (int)strcspn(text, id == SHARE ? "%" : "");
+    snprintf(value, sizeof(value), "%s%.*s", settings[id].before, n, text);
     return setenv(settings[id].variable, value, 1);
 }
 

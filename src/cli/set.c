@@ -17,8 +17,8 @@ const struct gm_option cli_stop_options[] = {
     { .name = NULL },
 };
 
-/* 0 if the daemon's answer ends with the line "0", else its words on standard error. */
-static int judge(char *answer)
+/* 0 if the daemon's answer is `good`, else its words on standard error. */
+static int judge(char *answer, const char *good)
 {
     if (!answer)
         return 1;
@@ -26,7 +26,7 @@ static int judge(char *answer)
     while (n && answer[n - 1] == '\n')
         answer[--n] = '\0';
     const char *last = strrchr(answer, '\n');
-    int status = strcmp(last ? last + 1 : answer, "0") == 0 ? 0 : cli_fail("%s", answer);
+    int status = strcmp(last ? last + 1 : answer, good) == 0 ? 0 : cli_fail("%s", answer);
     free(answer);
     return status;
 }
@@ -81,9 +81,9 @@ int cli_set(const struct cli_command *c, int argc, char **argv)
     }
     if (!is_client(target))
         return judge(
-            cli_ask(fd, "limit_user %.256s%s", strncmp(target, "user:", 5) == 0 ? target + 5 : target, limits));
+            cli_ask(fd, "limit_user %.256s%s", strncmp(target, "user:", 5) == 0 ? target + 5 : target, limits), "0");
     GM_AUTO_FREE char *server = server_of(fd, target);
-    return server ? judge(cli_ask(fd, "limit_client %s %s%s", server, target, limits)) : 1;
+    return server ? judge(cli_ask(fd, "limit_client %s %s%s", server, target, limits), "0") : 1;
 }
 
 int cli_stop(const struct cli_command *c, int argc, char **argv)
@@ -104,8 +104,7 @@ int cli_stop(const struct cli_command *c, int argc, char **argv)
         return 1;
     if (client) {
         GM_AUTO_FREE char *server = server_of(fd, client);
-        return server ? judge(cli_ask(fd, "terminate_client %s %s", server, client)) : 1;
+        return server ? judge(cli_ask(fd, "terminate_client %s %s", server, client), "0") : 1;
     }
-    GM_AUTO_FREE char *answer = cli_ask(fd, now ? "quit -t 0" : "quit");
-    return !answer ? 1 : *answer ? cli_fail("%s", answer) : 0;
+    return judge(cli_ask(fd, now ? "quit -t 0" : "quit"), "");
 }

@@ -123,7 +123,7 @@ void ctl_cmd_terminate_client(struct ctl_request *r)
     else if (!gm_parse_u64(client_word, UINT32_MAX, &client) || !ctl_server_client(s, (uint32_t)client))
         ctl_reply(r, "Client %s not found!\n1\n", client_word);
     else if (!ctl_request_may(r, ctl_server_client(s, (uint32_t)client)->uid))
-        ctl_reply_not_allowed(r);
+        ctl_reply(r, "Client %s is another user's\n", client_word);
     else
         ctl_server_terminate(s, (uint32_t)client, r);
 }

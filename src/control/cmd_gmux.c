@@ -94,7 +94,7 @@ void ctl_cmd_limit_client(struct ctl_request *r)
     } else if (!c) {
         ctl_reply(r, "Client %s not found\n", client_word);
     } else if (!ctl_request_may(r, c->uid)) {
-        ctl_reply_not_allowed(r);
+        ctl_reply(r, "Client %s is another user's\n", client_word);
     } else {
         struct ctl_wish wish = c->wish;
         if (read_limits(r, 3, &wish)) {

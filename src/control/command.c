@@ -78,9 +78,13 @@ void ctl_reply(struct ctl_request *r, const char *fmt, ...)
     va_end(ap);
 }
 
-void ctl_reply_not_allowed(struct ctl_request *r)
+static void reply_not_allowed(struct ctl_request *r)
 {
-    ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, ctl_words_at(&r->words, 0));
+    const char *command = ctl_words_at(&r->words, 0);
+    if (r->daemon->uid == 0)
+        ctl_reply(r, "Only root may use %s\n", command);
+    else
+        ctl_reply(r, "Only user %u and root may use %s\n", (unsigned)r->daemon->uid, command);
 }
 
 bool ctl_request_may(const struct ctl_request *r, uid_t owner)
@@ -169,7 +173,7 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
     if (!command)
         ctl_reply(r, "Unknown command \"%s\"\n", name);
     else if ((command->flags & CTL_CHANGES) && !may_change)
-        ctl_reply_not_allowed(r);
+        reply_not_allowed(r);
     else
         command->exec(r);
     if (!r->kept)

@@ -79,7 +79,6 @@ void ctl_command_received(struct ctl_conn *c, const char *line);
 void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
 /* Whether whoever sent it may act on, and see all of, what is that user's. */
 bool ctl_request_may(const struct ctl_request *r, uid_t owner);
-void ctl_reply_not_allowed(struct ctl_request *r);
 /* The request outlives its function. */
 void ctl_request_keep(struct ctl_request *r);
 /* Sends the reply, logs it, frees the request. */

@@ -10,7 +10,7 @@ static const char *set_share(struct ctl_wish *w, const char *value)
 {
     if (!*value)
         w->share_pct = 0;
-    else if (!gm_parse_percentage(value, &w->share_pct))
+    else if (!gm_parse_share(value, &w->share_pct))
         return "share is a percentage above 0, up to 100";
     return NULL;
 }

@@ -98,9 +98,14 @@ busy() {
     server=${f[2]}
     run -0 "${b[@]}" "$gmux" ls --format=csv,noheader
     [[ $output == "$one,12345,$server,"*",-" ]]
-    for refused in "set $one share=5" "stop $one" "set user:12346 share=5" stop; do
+    for refused in "set $one share=5" "stop $one"; do
         run -1 "${b[@]}" "$gmux" $refused
-        [[ $output == "gmux ${refused%% *}: Only user 0 and root may use "* ]]
+        [ "$output" = "gmux ${refused%% *}: Client $one is another user's" ]
+    done
+    for refused in "set user:12346 share=5" stop; do
+        run -1 "${b[@]}" "$gmux" $refused
+        [ "${#lines[@]}" = 1 ]
+        [[ $output == "gmux ${refused%% *}: Only root may use "* ]]
     done
     run -0 "${a[@]}" "$gmux" set "$one" share=40
     row "$one"
@@ -118,6 +123,8 @@ busy() {
     run -127 "$gmux" run "$DIR/nothing"
     [ "$output" = "gmux run: $DIR/nothing: No such file or directory" ]
     run -126 "$gmux" run /etc/passwd
+    run -0 "$gmux" run -s 33.5% sh -c 'echo "$CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"'
+    [ "$output" = 33.5 ]
     # A daemon of one's own is one for all: its defaults are not those of the program that it was started for.
     [ "$(CUDA_MPS_PIPE_DIRECTORY=$DIR/run/gmux "$control" get_default_active_thread_percentage)" = 100.0 ]
 }
@@ -132,7 +139,8 @@ busy() {
         "run -p 2 true" "run --require=1 true" "set" "set 1" "set $nbody" "set $nbody share" "set $nbody share=x" \
         "set $nbody share=-1" "set $nbody share=$big" "set $nbody memory=$big" "set $nbody memory=12" "set $nbody priority=9" \
         "set $nbody frob=1" "set $nbody share=5 frob=1" "set 999999999 share=3" "set nobody-there share=3" \
-        "set user:$big share=3" "stop 1 2" "stop x" "stop 999999999" "stop --now 3" "stop --frob" "doctor --frob"; do
+        "set user:$big share=3" "stop 1 2" "stop x" "stop 999999999" "stop --now 3" "stop --frob" "doctor --frob" "ls more" "run -s 33%% true" \
+        "run -s % true" "set $nbody share=5%5" "help frob" "--dump-completion ksh"; do
         run -1 "$gmux" $words
         [ "${#lines[@]}" = 1 ] && [[ $output == "gmux"*": "* ]] || {
             echo "gmux $words: $output"
@@ -144,6 +152,45 @@ busy() {
     run -1 "$gmux" set $'root\tx' share=5
     row "$nbody"
     [ "${f[*]:5:2}" = "$before" ]
+}
+
+@test "help of a command wherever it is asked for, but not of the program" {
+    for words in "help run" "run --help" "run -h" "run --share 3 --help" "--help run"; do
+        run -0 "$gmux" $words
+        [[ ${lines[0]} == "Usage: gmux run [OPTION]"* ]]
+    done
+    run -0 "$gmux" run sh -c 'echo "$0"' --help
+    [ "$output" = --help ]
+    for words in --version -V version; do
+        run -0 "$gmux" $words
+        [[ $output == "gmux "[0-9]* ]]
+    done
+}
+
+# complete_bash WORD...: what bash offers for the last one.
+complete_bash() {
+    bash --norc -c 'source "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); compopt() { :; }
+        _gmux gmux "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; echo "${COMPREPLY[*]}"' - \
+        "$GMUX_BUILD/src/cli/gmux.bash" gmux "$@"
+}
+
+@test "completion: commands, options, values and clients, in three shells" {
+    PATH=$GMUX_BUILD/src/cli:$PATH
+    [ "$(complete_bash s)" = "set stop" ]
+    [ "$(complete_bash run --sh)" = --share ]
+    [ "$(complete_bash run -p "")" = "normal low" ]
+    [ "$(complete_bash run --share 3 sleep "$DIR/ru")" = "$DIR/run" ]
+    [ "$(complete_bash help d)" = doctor ]
+    busy
+    [ "$(complete_bash stop "")" = "$nbody" ]
+    [ "$(complete_bash set "$nbody" m)" = memory= ]
+    ! command -v zsh || zsh -n "$GMUX_BUILD/src/cli/_gmux"
+    if command -v fish; then
+        run -0 fish --no-config -c "source $GMUX_BUILD/src/cli/gmux.fish; complete -C 'gmux run --sh'"
+        [[ $output == "--share"*"multiprocessors"* ]]
+        run -0 fish --no-config -c "source $GMUX_BUILD/src/cli/gmux.fish; complete -C 'gmux set '"
+        [[ $output == *"$nbody"* && $output == *"memory="* ]]
+    fi
 }
 
 @test "doctor says what a program gets and what is wrong" {
