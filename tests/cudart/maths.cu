@@ -7,12 +7,13 @@
 #include <string.h>
 
 enum { N = 4096 };
+#define ALL_BITS (1 - 1e-9) /* the inputs are floats; doubles have more bits */
 #define FUNCTIONS(X)                                                                                                   \
     X(sin, -50, 50, 2) X(cos, -50, 50, 2) X(tan, -1.5, 1.5, 4) X(asin, -1, 1, 4) X(acos, -1, 1, 4) X(atan, -9, 9, 2)   \
     X(sinh, -9, 9, 3) X(cosh, -9, 9, 2) X(tanh, -9, 9, 3) X(asinh, -99, 99, 3) X(acosh, 1, 99, 4) X(atanh, -1, 1, 3)   \
     X(exp, -80, 80, 2) X(exp2, -99, 99, 2) X(expm1, -9, 9, 2) X(log, 1e-9, 1e9, 2) X(log2, 1e-9, 1e9, 2)               \
     X(log10, 1e-9, 1e9, 3) X(log1p, -0.9, 99, 2) X(cbrt, -99, 99, 2) X(sqrt, 0, 1e9, 1) X(erf, -4, 4, 2)               \
-    X(erfc, -3, 9, 4) X(tgamma, 0.1, 30, 11) X(floor, -99, 99, 0) X(ceil, -99, 99, 0) X(round, -99, 99, 0)             \
+    X(erfc, -3, 9, 4) X(tgamma, -24, 30, 10) X(floor, -99, 99, 0) X(ceil, -99, 99, 0) X(round, -99, 99, 0)             \
     X(rint, -99, 99, 0) X(trunc, -99, 99, 0) X(fabs, -99, 99, 0) X(logb, 1e-9, 1e9, 0)
 
 #define KERNEL(name, low, high, ulps)                                                                                  \
@@ -20,7 +21,7 @@ enum { N = 4096 };
     {                                                                                                                  \
         int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);                                                          \
         f[i] = name##f((float)in[i]);                                                                                  \
-        d[i] = name(in[i]);                                                                                            \
+        d[i] = name(in[i] * ALL_BITS);                                                                                 \
     }
 FUNCTIONS(KERNEL)
 
@@ -93,7 +94,7 @@ int main()
         cudaMemcpy(d, dd, sizeof(d), cudaMemcpyDeviceToHost);                                                          \
         for (int i = 0; i < N; i++) {                                                                                  \
             worst_f = fmax(worst_f, ulps_f(f[i], name(in[i])));                                                        \
-            worst_d = fmax(worst_d, ulps_d(d[i], name(in[i])));                                                        \
+            worst_d = fmax(worst_d, ulps_d(d[i], name(in[i] * ALL_BITS)));                                             \
         }                                                                                                              \
         bool good = worst_f <= (bound) + 0.5 && worst_d <= ((bound) > 4 ? (bound) : (bound) ? 4 : 0);                  \
         printf("%-8s float %.2f, double %.2f%s\n", #name, worst_f, worst_d, good ? "" : "  TOO MUCH");                 \

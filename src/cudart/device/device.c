@@ -436,34 +436,51 @@ ONE(double, rcbrt, 1.0 / clc_cbrt(x), double x)
 ONE(float, rhypotf, 1.0f / clc_hypotf(x, y), float x, float y)
 ONE(double, rhypot, 1.0 / clc_hypot(x, y), double x, double y)
 
-/* The gamma function. Up to 25 by its recurrence from [1, 2], where its logarithm is small; beyond by Stirling's series,
- * whose power is taken in two halves: the whole overflows before the product does. */
+/* The gamma function of 25 and more by Stirling's series: *half times what is returned, since its power overflows before the
+ * whole does. */
+static double stirling(double x, double *half)
+{
+    double r = 1 / x;
+    double series =
+        1 + r * (1.0 / 12 +
+                 r * (1.0 / 288 + r * (-139.0 / 51840 +
+                                       r * (-571.0 / 2488320 +
+                                            r * (163879.0 / 209018880 +
+                                                 r * (5246819.0 / 75246796800 + r * (-534703531.0 / 902961561600)))))));
+    *half = clc_pow(x, 0.5 * x - 0.25);
+    return clc_exp(-x) * *half * 2.50662827463100050242 * series;
+}
+/* Of 0.5 and more. Up to 25 by its recurrence from [1, 2], where its logarithm is small. */
 static double gamma_right(double x)
 {
+    double product = 1, half;
     if (x > 172)
         return __builtin_inf();
     if (x > 25) {
-        double r = 1 / x, half = clc_pow(x, 0.5 * x - 0.25);
-        double series =
-            1 + r * (1.0 / 12 +
-                     r * (1.0 / 288 + r * (-139.0 / 51840 +
-                                           r * (-571.0 / 2488320 + r * (163879.0 / 209018880 +
-                                                                        r * (5246819.0 / 75246796800 +
-                                                                             r * (-534703531.0 / 902961561600)))))));
-        return half * clc_exp(-x) * half * 2.50662827463100050242 * series;
+        double rest = stirling(x, &half);
+        return half * rest;
     }
-    double product = 1;
     for (; x > 2; product *= x)
         x -= 1;
     return x < 1 ? clc_exp(clc_lgamma(x + 1)) / x : product * clc_exp(clc_lgamma(x));
 }
 double __nv_tgamma(double x)
 {
+    double product = 1, half;
     if (x >= 0.5)
         return gamma_right(x);
     if (x == __builtin_floor(x))
         return x == 0 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
-    return 3.14159265358979323846 / (clc_sinpi(x) * gamma_right(1 - x));
+    /* x + 1 is exact as long as x is negative, 1 - x is not: so the reflection is by -x, and where it is far. */
+    if (x < -185)
+        return __builtin_copysign(0.0, clc_sinpi(x));
+    if (x < -25) {
+        double rest = stirling(-x, &half);
+        return -3.14159265358979323846 / (clc_sinpi(x) * x * half) / rest;
+    }
+    for (; x < 0.5; x += 1)
+        product *= x;
+    return gamma_right(x) / product;
 }
 float __nv_tgammaf(float x)
 {
