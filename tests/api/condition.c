@@ -5,19 +5,19 @@
 
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
-    ".extern .func (.param .b32 r) cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
+    ".extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);\n"
     /* Takes 1 from a word, adds 1 to the one behind it, and sets the value to what is left. */
     ".visible .entry count_down(.param .u64 at, .param .u64 handle)\n{\n"
     " .reg .b32 %r<4>; .reg .b64 %rd<3>;\n"
     " ld.param.u64 %rd1, [at]; ld.param.u64 %rd2, [handle];\n"
     " ld.global.u32 %r1, [%rd1]; sub.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1;\n"
     " ld.global.u32 %r2, [%rd1+4]; add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2;\n"
-    " { .param .b64 h; .param .b32 v; .param .b32 r; st.param.b64 [h], %rd2; st.param.b32 [v], %r1;\n"
-    " call.uni (r), cudaGraphSetConditional, (h, v); }\n ret;\n}\n"
+    " { .param .b64 h; .param .b32 v; st.param.b64 [h], %rd2; st.param.b32 [v], %r1;\n"
+    " call.uni cudaGraphSetConditional, (h, v); }\n ret;\n}\n"
     ".visible .entry set(.param .u64 handle, .param .u32 value)\n{\n"
     " .reg .b32 %r<4>; .reg .b64 %rd<3>; ld.param.u64 %rd2, [handle]; ld.param.u32 %r1, [value];\n"
-    " { .param .b64 h; .param .b32 v; .param .b32 r; st.param.b64 [h], %rd2; st.param.b32 [v], %r1;\n"
-    " call.uni (r), cudaGraphSetConditional, (h, v); }\n ret;\n}\n";
+    " { .param .b64 h; .param .b32 v; st.param.b64 [h], %rd2; st.param.b32 [v], %r1;\n"
+    " call.uni cudaGraphSetConditional, (h, v); }\n ret;\n}\n";
 
 static CUcontext context(void)
 {

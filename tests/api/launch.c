@@ -408,6 +408,57 @@ static void grid_barrier_by_name(void)
     meet(meet_by_name);
 }
 
+/* Each thread, by its number in the grid: the grid's size and who it is. */
+static void grid_numbers(void)
+{
+    static const char text[] = MEET_VERSION
+        ".extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);\n"
+        ".extern .func (.param .b32 r) cudaCGGetSize(.param .b64 t, .param .b64 g, .param .b64 handle);\n"
+        ".extern .func (.param .b32 r) cudaCGGetRank(.param .b64 t, .param .b64 g, .param .b64 handle);\n"
+        ".visible .entry numbers(.param .u64 p)\n{\n"
+        " .reg .b32 %r<32>; .reg .b64 %rd<16>; .local .align 8 .b8 at[16];\n"
+        " ld.param.u64 %rd1, [p]; mov.u64 %rd2, at; cvta.local.u64 %rd2, %rd2; add.u64 %rd3, %rd2, 4; st.local.u64 "
+        "[at], 0;\n"
+        " { .param .b32 s; .param .b64 h; st.param.b32 [s], 1;\n"
+        "   call (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd4, [h]; }\n"
+        " { .param .b64 t; .param .b64 g; .param .b64 h; .param .b32 r;\n"
+        "   st.param.b64 [t], %rd2; st.param.b64 [g], %rd3; st.param.b64 [h], %rd4;\n"
+        "   call (r), cudaCGGetSize, (t, g, h); ld.param.b32 %r1, [r]; }\n"
+        " ld.local.u32 %r2, [at]; ld.local.u32 %r3, [at+4];\n"
+        " { .param .b64 t; .param .b64 g; .param .b64 h; .param .b32 r;\n"
+        "   st.param.b64 [t], %rd2; st.param.b64 [g], 0; st.param.b64 [h], %rd4;\n"
+        "   call (r), cudaCGGetRank, (t, g, h); ld.param.b32 %r4, [r]; }\n"
+        " ld.local.u32 %r5, [at]; or.b32 %r1, %r1, %r4; mad.wide.u32 %rd5, %r5, 16, %rd1;\n"
+        " mov.u32 %r6, %ctaid.x; mov.u32 %r7, %ctaid.y; mov.u32 %r8, %tid.x; mov.u32 %r9, %tid.z;\n"
+        " mad.lo.u32 %r6, %r7, 10, %r6; mad.lo.u32 %r8, %r9, 10, %r8; mad.lo.u32 %r6, %r6, 100, %r8;\n"
+        " st.global.v4.u32 [%rd5], {%r1, %r2, %r3, %r6}; ret;\n}\n";
+    if (!tap_computes() || tap_gpu() || tap_genuine())
+        tap_skip("a device that has the device runtime in a library");
+    uint32_t out[3 * 2 * 4 * 3][4];
+    CUmodule m;
+    CUfunction f;
+    CUdeviceptr p;
+    OK(cuModuleLoadData(&m, text));
+    OK(cuModuleGetFunction(&f, m, "numbers"));
+    OK(cuMemAlloc(&p, sizeof(out)));
+    void *params[] = { &p };
+    OK(cuLaunchCooperativeKernel(f, 3, 2, 1, 4, 1, 3, 0, NULL, params));
+    OK(cuMemcpyDtoH(out, p, sizeof(out)));
+    for (unsigned i = 0; i < COUNT(out); i++) {
+        unsigned thread = i % 12, block = i / 12;
+        EQ(out[i][0], 0);
+        EQ(out[i][1], COUNT(out));
+        EQ(out[i][2], 1);
+        EQ(out[i][3], 100 * (block % 3 + 10 * (block / 3)) + thread % 4 + 10 * (thread / 4));
+    }
+    /* Not cooperative: there is no such grid. */
+    OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+    OK(cuMemcpyDtoH(out, p, sizeof(out[0])));
+    EQ(out[0][0], 1);
+    OK(cuMemFree(p));
+    OK(cuModuleUnload(m));
+}
+
 /* A kernel that may begin before the one ahead of it has ended, and needs nothing of that: nobody sees a difference. */
 static void programmatic_dependence(void)
 {
@@ -528,6 +579,7 @@ int main(void)
         TEST(cooperative),
         TEST(grid_barrier),
         TEST(grid_barrier_by_name),
+        TEST(grid_numbers),
         TEST(programmatic_dependence),
     };
     return tap_main(tests, COUNT(tests));

@@ -36,6 +36,12 @@
 #define SOFT_SHARED_GUARD                                                                                            \
     1024u /* in front of soft_block.shared: 32 lanes at the longest stride accessed as a whole */
 
+/* What lies right behind a block's shared memory: a word for each of its barriers (bar.red), what PTX calls the reserved shared
+ * memory. */
+#define SOFT_SHARED_BARRIERS 64u
+#define SOFT_SHARED_RESERVED 896u
+_Static_assert(15 + SOFT_SHARED_BARRIERS + SOFT_SHARED_RESERVED <= SOFT_SHARED_GUARD, "soft_shared_reserve() has it");
+
 /* Bytes reserved behind soft_block.shared for a block that has `bytes` of shared memory: a power of two. With the guard
  * zone in front, 32 lanes that begin at the last masked address stay inside as well. */
 static inline uint64_t soft_shared_reserve(uint32_t bytes)

@@ -64,6 +64,9 @@ struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max);
 
+/* runtime.c: where the block's shared memory that its program does not know of begins, as a U32. */
+struct ir_src ptx_x_behind_shared(struct ptx_expand *x);
+
 /* Each parses all that follows the opcode, up to the semicolon. */
 bool ptx_x_matrix(struct ptx_expand *x); /* matrix.c: ldmatrix stmatrix movmatrix */
 bool ptx_x_mma(struct ptx_expand *x);    /* mma.c */

@@ -134,16 +134,6 @@ static bool parse_displacement(struct ptx_parser *p, int64_t *out)
     return !p->why.error;
 }
 
-/* A name that is no variable: perhaps a special register that exists elsewhere. */
-static bool refuse_name(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length)
-{
-    static const char *const elsewhere[] = { "%reserved_smem" };
-    for (size_t i = 0; i < GM_ARRAY_LEN(elsewhere); i++)
-        if (length > strlen(elsewhere[i]) && memcmp(text, elsewhere[i], strlen(elsewhere[i])) == 0)
-            return ptx_fail(p, -ENOTSUP, t, "special register '%.*s' is not supported", (int)length, text);
-    return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
-}
-
 /* Special registers that have one value on this device, which knows no clusters of blocks, no counters of events and
  * nothing behind most of %envreg (runtime.c has the others); or that are another one's by another name. */
 static bool find_constant(const char *text, uint32_t length, enum ir_type *type, struct ir_src *out)
@@ -219,15 +209,18 @@ static bool parse_sreg(struct ptx_parser *p, const struct ptx_token *t, enum ir_
     if (length == 8 && (memcmp(text, "%envreg1", 8) == 0 || memcmp(text, "%envreg2", 8) == 0) &&
         suits(IR_B32, type, false))
         return ptx_parse_workspace(p, t, text[7] == '1', out);
-    if (!word && !find_constant(text, length, &have, out))
-        return refuse_name(p, t, text, length);
+    bool reserved = !word && ptx_parse_reserved(p, t, text, length, out);
+    if (reserved)
+        have = IR_U32;
+    else if (!word && !find_constant(text, length, &have, out))
+        return ptx_fail(p, -EINVAL, t, "'%.*s' is not declared", PTX_TEXT(t));
     if (length > t->length)
         ptx_advance(p);
     bool low = have == IR_U32 && (type == IR_U16 || type == IR_B16); /* as PTX 1 had them */
     if (!low && !suits(have, type, false))
         return ptx_fail(p, -EINVAL, t, "'%.*s' is .%s where .%s is wanted", (int)length, text, ir_types[have].text,
                         ir_types[type].text);
-    if (out->kind == IR_SRC_IMM || (direct && !low))
+    if (out->kind == IR_SRC_IMM || reserved || (direct && !low))
         return !p->why.error;
     struct ir_instr mov;
     ir_instr_init(&mov, IR_OP_MOV, t->line, t->column);

@@ -225,6 +225,10 @@ void ptx_read_runtime(struct ptx_parser *p);
 /* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
 bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half, struct ir_src *out);
 
+/* Whether `text` is a register of the memory that is reserved for compilers in each block; it is *out then. */
+bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length,
+                        struct ir_src *out);
+
 /* body.c: from '{' to its '}' */
 bool ptx_parse_body(struct ptx_parser *p);
 

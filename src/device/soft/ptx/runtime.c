@@ -4,9 +4,14 @@
  * cooperative groups expect it, or 0 in a launch that is not cooperative; here it is a hidden parameter. The barrier is
  * the word behind the first one: every block adds 1, one of them so much more that the last one changes the upper bit.
  *
+ * Each block has shared memory beside what its program may know of: a word for each barrier, and behind them what compilers'
+ * headers for cooperative groups keep there.
+ *
  * Functions of the runtime's names are a unit of their own (link.c), made where a text calls one of them.
  */
-#include "device/soft/ptx/parse.h"
+#include "device/soft/ptx/expand.h"
+
+#include "device/soft/ir/spaces.h"
 
 static const char *const prefixes[] = { "cudaCG", "cudaGraphSetConditional" };
 
@@ -39,10 +44,34 @@ static const char runtime[] =
     " .reg .b32 %r; { .param .b64 h; .param .b32 f; .param .b32 r; .reg .b64 %h; ld.param.b64 %h, [handle];\n"
     " st.param.b64 [h], %h; st.param.b32 [f], 0; call (r), cudaCGSynchronize, (h, f); ld.param.b32 %r, [r]; }\n"
     " st.param.b32 [result], %r; ret;\n}\n"
+    ".visible .func (.param .b32 result) cudaCGGetSize(.param .b64 threads, .param .b64 grids, .param .b64 "
+    "handle)\n{\n"
+    " .reg .b32 %r<9>; .reg .b64 %h<4>; .reg .pred %p<4>;\n"
+    " ld.param.u64 %h1, [handle]; setp.ne.u64 %p1, %h1, 0; mov.u32 %r1, 1; @!%p1 bra done;\n"
+    " ld.param.u64 %h2, [threads]; ld.param.u64 %h3, [grids]; setp.ne.u64 %p2, %h2, 0; setp.ne.u64 %p3, %h3, 0;\n"
+    " mov.u32 %r2, %ntid.x; mov.u32 %r3, %ntid.y; mov.u32 %r4, %ntid.z;\n"
+    " mov.u32 %r5, %nctaid.x; mov.u32 %r6, %nctaid.y; mov.u32 %r7, %nctaid.z;\n"
+    " mul.lo.u32 %r2, %r2, %r3; mul.lo.u32 %r2, %r2, %r4; mul.lo.u32 %r2, %r2, %r5;\n"
+    " mul.lo.u32 %r2, %r2, %r6; mul.lo.u32 %r2, %r2, %r7;\n"
+    " @%p2 st.u32 [%h2], %r2; @%p3 st.u32 [%h3], 1; mov.u32 %r1, 0;\n"
+    "done:\n"
+    " st.param.b32 [result], %r1; ret;\n}\n"
+    ".visible .func (.param .b32 result) cudaCGGetRank(.param .b64 thread, .param .b64 grid, .param .b64 handle)\n{\n"
+    " .reg .b32 %r<9>; .reg .b64 %h<4>; .reg .pred %p<4>;\n"
+    " ld.param.u64 %h1, [handle]; setp.ne.u64 %p1, %h1, 0; mov.u32 %r1, 1; @!%p1 bra done;\n"
+    " ld.param.u64 %h2, [thread]; ld.param.u64 %h3, [grid]; setp.ne.u64 %p2, %h2, 0; setp.ne.u64 %p3, %h3, 0;\n"
+    " mov.u32 %r2, %ctaid.z; mov.u32 %r3, %nctaid.y; mov.u32 %r4, %ctaid.y; mad.lo.u32 %r2, %r2, %r3, %r4;\n"
+    " mov.u32 %r3, %nctaid.x; mov.u32 %r4, %ctaid.x; mad.lo.u32 %r2, %r2, %r3, %r4;\n"
+    " mov.u32 %r3, %ntid.z; mov.u32 %r4, %tid.z; mad.lo.u32 %r2, %r2, %r3, %r4;\n"
+    " mov.u32 %r3, %ntid.y; mov.u32 %r4, %tid.y; mad.lo.u32 %r2, %r2, %r3, %r4;\n"
+    " mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r2, %r2, %r3, %r4;\n"
+    " @%p2 st.u32 [%h2], %r2; @%p3 st.u32 [%h3], 0; mov.u32 %r1, 0;\n"
+    "done:\n"
+    " st.param.b32 [result], %r1; ret;\n}\n"
     /* A handle is the address of its value. */
-    ".visible .func (.param .b32 result) cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n"
+    ".visible .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)\n{\n"
     " .reg .b32 %r; .reg .b64 %h; ld.param.u64 %h, [handle]; ld.param.u32 %r, [value];\n"
-    " st.volatile.u32 [%h], %r; st.param.b32 [result], 0; ret;\n}\n";
+    " st.volatile.u32 [%h], %r; ret;\n}\n";
 
 bool ptx_wants_runtime(const struct ptx_parser *p)
 {
@@ -89,4 +118,38 @@ bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsign
         return false;
     *out = ir_src_reg(ld.dst[0]);
     return ptx_append_instr(p, &ld);
+}
+
+struct ir_src ptx_x_behind_shared(struct ptx_expand *x)
+{
+    struct ir_src end = ptx_x_op2(x, IR_OP_ADD, IR_U32, ptx_x_sreg(x, IR_SREG_TOTAL_SMEM), ptx_x_imm(15));
+    return ptx_x_op2(x, IR_OP_AND, IR_B32, end, ptx_x_imm(~15u));
+}
+
+bool ptx_parse_reserved(struct ptx_parser *p, const struct ptx_token *t, const char *text, uint32_t length,
+                        struct ir_src *out)
+{
+    /* Where they are: the headers take less than 300 bytes at the second one. */
+    static const struct {
+        const char *text;
+        uint32_t at;
+    } all[] = {
+        { "%reserved_smem_offset_begin", SOFT_SHARED_BARRIERS },
+        { "%reserved_smem_offset_0", SOFT_SHARED_BARRIERS },
+        { "%reserved_smem_offset_1", SOFT_SHARED_BARRIERS + SOFT_SHARED_RESERVED / 2 },
+        { "%reserved_smem_offset_end", SOFT_SHARED_BARRIERS + SOFT_SHARED_RESERVED },
+    };
+    static const char cap[] = "%reserved_smem_offset_cap";
+    struct ptx_expand x = { .p = p, .opcode = t, .guard = IR_NONE };
+    if (length == sizeof(cap) - 1 && memcmp(text, cap, length) == 0) {
+        *out = ptx_x_imm(SOFT_SHARED_RESERVED);
+        return true;
+    }
+    for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
+        if (length != strlen(all[k].text) || memcmp(text, all[k].text, length) != 0)
+            continue;
+        *out = ptx_x_op2(&x, IR_OP_ADD, IR_U32, ptx_x_behind_shared(&x), ptx_x_imm(all[k].at));
+        return true;
+    }
+    return false;
 }
