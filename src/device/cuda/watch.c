@@ -26,27 +26,31 @@ static bool is_time_for_more(uint32_t before, uint32_t now)
            (before >= CUDA_DEPTH && now < CUDA_DEPTH && before - now >= RUN);
 }
 
+/* dev->lock held. The queue's operations up to `done` are. */
+static void note_done(struct dev_queue *q, uint64_t now, uint64_t done)
+{
+    struct dev_client *c = q->client;
+    const uint32_t before = cuda_unfinished(c);
+    cuda_pace_note(q, now, done - q->seen);
+    cuda_ahead_note(q);
+    atomic_fetch_add_explicit(&c->completed, done - q->seen, memory_order_relaxed);
+    q->seen = done;
+    if (is_time_for_more(before, cuda_unfinished(c)) || atomic_load(&c->full) || cuda_ahead_ends(q))
+        tp_ring_wake(&c->session->control->ring);
+}
+
 /* dev->lock held. True if something has completed. */
 static bool look(struct dev_queue *q, uint64_t at)
 {
     cuda_output_look(q);
-    uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
-    bool moved = now != q->seen;
-    if (moved) {
-        /* The word is the client's to forge: a number beyond the mark counts as the mark. */
-        uint64_t done = GM_MIN(now, q->marked);
-        if (done > q->seen) {
-            cuda_pace_note(q, at, done - q->seen);
-            cuda_ahead_note(q);
-            uint32_t before = cuda_unfinished(q->client);
-            atomic_fetch_add_explicit(&q->client->completed, done - q->seen, memory_order_relaxed);
-            q->seen = done;
-            if (is_time_for_more(before, cuda_unfinished(q->client)) || atomic_load(&q->client->full) ||
-                cuda_ahead_ends(q))
-                tp_ring_wake(&q->client->session->control->ring);
-        }
+    /* The word is the client's to forge: a number beyond the mark counts as the mark, and one that goes back is not believed. */
+    const uint64_t now = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
+    const uint64_t done = GM_MIN(now, q->marked);
+    const bool moved = now > q->seen;
+    if (done > q->seen)
+        note_done(q, at, done);
+    if (moved)
         tp_word_wake(&q->slot->completed);
-    }
     cuda_pace_note(q, at, 0);
     cuda_watch_long(q, at);
     if (q->seen == q->marked && !q->print_seq && !q->drains) {
@@ -84,20 +88,33 @@ static void rest(struct dev *d, uint64_t now, uint64_t moved)
     d->resting = false;
 }
 
-/* dev->lock held. Asks the driver whether all is well on each GPU that has something to do. */
-static void ask(struct dev *d)
+/* dev->lock held. The driver has just said that the queue's stream is done, and so the GPU has written the last mark. A word that does not say so
+ * was written back by the client, which would keep others from their safe points. */
+static void overrule(struct dev_queue *q, uint64_t now)
+{
+    const uint64_t word = atomic_load_explicit(&q->slot->completed.value, memory_order_acquire);
+    if (word < q->marked && q->seen < q->marked && !q->print_seq)
+        note_done(q, now, q->marked);
+}
+
+/* dev->lock held. Asks the driver whether all is well in each context that has something to do: about one queue at a time, each in its turn. */
+static void ask(struct dev *d, uint64_t now)
 {
     uint32_t asked = 0;
-    gm_list_for_each (q, &d->active, struct dev_queue, active) {
+    gm_list_for_each_safe (q, &d->active, struct dev_queue, active) {
         if ((asked & CUDA_GPU_BIT(q->gpu)) || q->gpu->waits)
             continue;
         asked |= CUDA_GPU_BIT(q->gpu);
         cuda_enter(q->gpu);
         CUresult r = d->api.cuStreamQuery(q->stream);
-        if (r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY)
-            continue;
-        pthread_mutex_unlock(&d->lock);
-        cuda_die(d, r);
+        if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY) {
+            pthread_mutex_unlock(&d->lock);
+            cuda_die(d, r);
+        }
+        if (r == CUDA_SUCCESS)
+            overrule(q, now);
+        gm_list_remove(&q->active);
+        gm_list_append(&d->active, &q->active);
     }
 }
 
@@ -122,7 +139,7 @@ static void *watch(void *arg)
         cuda_output_turns(d, now);
         if (!gm_list_empty(&d->active) && now - asked > QUERY_NS) {
             asked = now;
-            ask(d);
+            ask(d, now);
         }
         if (!gm_list_empty(&d->active))
             rest(d, now, moved);

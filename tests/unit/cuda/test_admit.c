@@ -280,6 +280,35 @@ Test(admit, what_a_client_denies_runs_all_the_same, .init = begin, .fini = end)
     cuda_admit_end(d, 1);
 }
 
+/* The queue's client writes its word back before the watch has seen it. */
+static void deny_that_it_is_done(struct dev_queue *q)
+{
+    pthread_mutex_lock(&d->lock);
+    fake_hold(q->stream, false);
+    atomic_store(&q->slot->completed.value, 0);
+    pthread_mutex_unlock(&d->lock);
+}
+
+Test(admit, what_a_client_denies_is_done_all_the_same, .init = begin, .fini = end)
+{
+    deny_that_it_is_done(runs_on);
+    cr_assert(cuda_admit_wait(d, two, 1, gm_now_ns() + 5 * GM_NS_PER_S));
+    cuda_admit_end(d, 1);
+    cr_assert_eq(cuda_unfinished(one), 0);
+}
+
+/* Whatever else the watch asks about. */
+Test(admit, what_is_denied_is_seen_beside_a_kernel_that_runs_on, .init = begin, .fini = end)
+{
+    fake_hold(short_ones->stream, true);
+    fake_launch(short_ones, 1, 2);
+    cuda_flush(three);
+    deny_that_it_is_done(short_ones);
+    for (const uint64_t until = gm_now_ns() + 5 * GM_NS_PER_S; cuda_unfinished(three); sched_yield())
+        cr_assert_lt(gm_now_ns(), until);
+    fake_hold(runs_on->stream, false);
+}
+
 /* A context has ended while programs begin: nobody stands in the way of whoever ends the process. */
 static void *settle(void *arg)
 {
