@@ -8,8 +8,8 @@ and ends with status 1, leaving the output alone.
 import pathlib
 import sys
 
-from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, requests, samples, spec,
-                     trace, typedefs)
+from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, requests, samples, serve,
+                     spec, trace, typedefs)
 
 # What -> (reader of the specification, writer)
 OUTPUTS = {
@@ -17,6 +17,8 @@ OUTPUTS = {
     "messages.c": (spec.parse, messages.source),
     "ask.h": (spec.parse, requests.header),
     "ask.c": (spec.parse, requests.source),
+    "serve.h": (spec.parse, serve.header),
+    "serve.c": (spec.parse, serve.source),
     "cuda.h": (cudaspec.parse, cudaheader.header),
     "api.h": (cudaspec.parse, dispatch.api_header),
     "exports.c": (cudaspec.parse, dispatch.exports),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/result.h"
+#include "server/serve.h"
 #include "server/server.h"
 
 struct array_op {
@@ -15,14 +16,6 @@ struct array_op {
     uint64_t bytes;     /* once the executor agrees .. */
     uint64_t otherwise; /* .. and if it does not */
 };
-
-static struct wire_enc encode(const struct srv_session *c, uint32_t device, uint64_t bytes)
-{
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_array_memory m = { c->id, device, bytes };
-    wire_pack_engine_array_memory(&e, 0, &m);
-    return e;
-}
 
 /* What is charged meanwhile is the larger of the two. */
 static void on_told(void *arg, int result, struct tp_packet *answer)
@@ -56,32 +49,28 @@ static int prepare(struct srv_session *c, const struct wire_array_memory *m, uin
     return 0;
 }
 
-const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_array_memory(struct srv_session *c, const struct wire_array_memory *m, uint64_t serial)
 {
-    struct wire_array_memory m;
     struct array_op *op;
-    wire_get_array_memory(&p->body, &m);
-    if (m.device >= c->server->devices_count)
+    if (m->device >= c->server->devices_count)
         return "arrays of a device that there is not";
     if (c->arrays_asked)
         return "two questions about arrays at a time";
-    int result = prepare(c, &m, p->header.serial, &op);
+    int result = prepare(c, m, serial, &op);
     if (result != 0) {
-        srv_session_status(c, p->header.serial, result);
+        srv_session_status(c, serial, result);
         return NULL;
     }
     c->arrays_asked = true;
-    struct wire_enc e = encode(c, m.device, m.bytes);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_told, op);
+    srv_engine_array_memory(c, &(struct wire_engine_array_memory) { c->id, m->device, m->bytes }, on_told, op);
     return NULL;
 }
 
 void srv_arrays_replay(struct srv_session *c)
 {
     for (uint32_t d = 0; d < c->server->devices_count; d++) {
-        if (c->arrays[d].amount == 0)
-            continue;
-        struct wire_enc e = encode(c, d, c->arrays[d].amount);
-        srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+        const struct wire_engine_array_memory m = { c->id, d, c->arrays[d].amount };
+        if (m.bytes != 0)
+            srv_engine_array_memory(c, &m, NULL, NULL);
     }
 }

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "server/object.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/signal.h"
 
@@ -73,37 +74,30 @@ static struct srv_range *find_range(struct srv_session *c, uint64_t address, uin
     return NULL;
 }
 
-const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_range_reserve(struct srv_session *c, const struct wire_range_reserve *m, uint64_t serial)
 {
-    struct wire_range_reserve m;
     struct srv_range *r = NULL;
     uint64_t size = 0;
-    wire_get_range_reserve(&p->body, &m);
-    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+    if (m->kind != WIRE_MEMORY_KIND_DEVICE && m->kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
-    struct srv_area *area = &c->areas[m.kind == WIRE_MEMORY_KIND_HOST];
+    struct srv_area *area = &c->areas[m->kind == WIRE_MEMORY_KIND_HOST];
     int result = c->failed;
-    if (!result && (m.size == 0 || (m.align && !gm_is_pow2(m.align)) || m.align > SRV_ALIGN_MAX))
+    if (!result && (m->size == 0 || (m->align && !gm_is_pow2(m->align)) || m->align > SRV_ALIGN_MAX))
         result = GM_CUDA_INVALID_VALUE;
-    if (!result && (m.size > area->size || !gm_align_up(m.size, area->page, &size) ||
-                    !(r = range_create(c, area, size, m.align))))
+    if (!result && (m->size > area->size || !gm_align_up(m->size, area->page, &size) ||
+                    !(r = range_create(c, area, size, m->align))))
         result = GM_CUDA_OUT_OF_MEMORY;
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_memory_allocated(&e, p->header.serial,
-                               &(struct wire_memory_allocated) { result, r ? r->block->address : 0 });
-    srv_session_answer(c, p->header.serial, &e, NULL, 0);
+    srv_answer_memory_allocated(c, serial, &(struct wire_memory_allocated) { result, r ? r->block->address : 0 });
     return NULL;
 }
 
-const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_range_release(struct srv_session *c, const struct wire_range_release *m, uint64_t serial)
 {
-    struct wire_range_release m;
-    wire_get_range_release(&p->body, &m);
-    struct srv_range *r = find_range(c, m.address, 1); /* not the one that ends there */
-    bool good = r && r->block->address == m.address && r->mappings == 0;
+    struct srv_range *r = find_range(c, m->address, 1); /* not the one that ends there */
+    bool good = r && r->block->address == m->address && r->mappings == 0;
     if (good)
         range_destroy(r);
-    srv_session_status(c, p->header.serial, good ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
+    srv_session_status(c, serial, good ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
     return NULL;
 }
 
@@ -171,22 +165,18 @@ static int attachment_create(struct srv_session *c, struct srv_object *o, struct
     return GM_CUDA_SUCCESS;
 }
 
-static struct wire_enc encode_attach(const struct srv_attachment *a, uint32_t access)
+static void tell(struct srv_attachment *a, uint32_t access, srv_answer_fn *done)
 {
-    struct wire_enc e = srv_encoder(a->session->server);
     const struct wire_engine_attach m = { a->session->id, access,  a->object->device,
                                           a->address,     a->size, a->object->offset };
-    wire_pack_engine_attach(&e, 0, &m);
-    return e;
+    srv_engine_attach(a->session, &m, a->object->fd, done, a);
 }
 
 void srv_attachments_replay(struct srv_session *c)
 {
     gm_list_for_each (a, &c->attachments, struct srv_attachment, link)
-        if (a->live) {
-            struct wire_enc e = encode_attach(a, a->access);
-            srv_executor_repeat(&c->server->executor, c, &e, &a->object->fd, 1);
-        }
+        if (a->live)
+            tell(a, a->access, NULL);
 }
 
 void srv_attachments_end(struct srv_session *c, bool all)
@@ -236,15 +226,12 @@ static void on_mapped(void *arg, int result, struct tp_packet *answer)
     srv_session_status(c, serial, result);
 }
 
-/* Tells the executor. */
 static void attach(struct srv_attachment *a, uint32_t access, uint64_t serial, srv_answer_fn *done)
 {
-    struct srv_session *c = a->session;
-    struct wire_enc e = encode_attach(a, access);
     a->busy = true;
     a->serial = serial;
     a->asked = access;
-    srv_executor_ask(&c->server->executor, c, &e, &a->object->fd, 1, done, a);
+    tell(a, access, done);
 }
 
 /* A CUresult, and the mapping to tell the executor about. */
@@ -276,18 +263,16 @@ static bool access_is_known(const struct srv_session *c, uint32_t access)
     return access != 0;
 }
 
-const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_map(struct srv_session *c, const struct wire_object_map *m, uint64_t serial)
 {
-    struct wire_object_map m;
     struct srv_attachment *a = NULL;
-    wire_get_object_map(&p->body, &m);
-    if (!access_is_known(c, m.access))
+    if (!access_is_known(c, m->access))
         return "an unknown kind of access";
-    int r = c->failed ? c->failed : prepare_map(c, &m, &a);
+    int r = c->failed ? c->failed : prepare_map(c, m, &a);
     if (r)
-        srv_session_status(c, p->header.serial, r);
+        srv_session_status(c, serial, r);
     else
-        attach(a, m.access, p->header.serial, on_mapped);
+        attach(a, m->access, serial, on_mapped);
     return NULL;
 }
 
@@ -304,18 +289,16 @@ static void on_unmapped(void *arg, int result, struct tp_packet *answer)
         srv_session_status(c, serial, GM_CUDA_SUCCESS);
 }
 
-const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_unmap *m, uint64_t serial)
 {
-    struct wire_object_unmap m;
-    wire_get_object_unmap(&p->body, &m);
-    struct srv_attachment *a = find_attachment(c, m.address);
+    struct srv_attachment *a = find_attachment(c, m->address);
     if (!a || a->busy) {
-        srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
+        srv_session_status(c, serial, GM_CUDA_INVALID_VALUE);
         return NULL;
     }
     a->live = false;
     a->busy = true;
-    a->serial = p->header.serial;
+    a->serial = serial;
     if (a->object->host && srv_session_holds_host(c)) { /* it goes with the session */
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
         return NULL;
@@ -328,10 +311,7 @@ const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
     a->answered = a->object->host && a->own_range;
     if (a->answered)
         srv_session_status(c, a->serial, GM_CUDA_SUCCESS);
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_unmap u = { c->id, a->address, a->size };
-    wire_pack_engine_unmap(&e, 0, &u);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_unmapped, a);
+    srv_engine_unmap(c, &(struct wire_engine_unmap) { c->id, a->address, a->size }, on_unmapped, a);
     return NULL;
 }
 
@@ -339,12 +319,10 @@ const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p)
 
 static void answer_opened(struct srv_session *c, uint64_t serial, int result, const struct srv_attachment *a)
 {
-    struct wire_enc e = srv_encoder(c->server);
     const struct srv_object *o = a ? a->object : NULL;
     const struct wire_memory_opened m = { result, o ? o->device : 0, o ? a->address + o->skip : 0,
                                           o ? o->length : 0 };
-    wire_pack_memory_opened(&e, serial, &m);
-    srv_session_answer(c, serial, &e, o ? &o->fd : NULL, o && o->host ? 1 : 0);
+    srv_answer_memory_opened(c, serial, &m, o && o->host ? o->fd : -1);
 }
 
 static void on_opened(void *arg, int result, struct tp_packet *answer)
@@ -372,15 +350,13 @@ static int prepare_open(struct srv_session *c, const struct wire_bytes *token, s
     return r;
 }
 
-const char *srv_on_memory_open(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_memory_open(struct srv_session *c, const struct wire_memory_open *m, uint64_t serial)
 {
-    struct wire_memory_open m;
     struct srv_attachment *a = NULL;
-    wire_get_memory_open(&p->body, &m);
-    int r = c->failed ? c->failed : prepare_open(c, &m.token, &a);
+    int r = c->failed ? c->failed : prepare_open(c, &m->token, &a);
     if (r)
-        answer_opened(c, p->header.serial, r, NULL);
+        answer_opened(c, serial, r, NULL);
     else
-        attach(a, 0, p->header.serial, on_opened); /* as the client's own memory */
+        attach(a, 0, serial, on_opened); /* as the client's own memory */
     return NULL;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/result.h"
+#include "server/serve.h"
 #include "server/server.h"
 
 static struct srv_context *find_context(struct srv_session *c, uint32_t id)
@@ -96,41 +97,34 @@ static void on_device(void *arg, int result, struct tp_packet *answer)
     srv_session_status(c, serial, result);
 }
 
-static struct wire_enc encode_device(const struct srv_session *c, uint32_t device)
+static void use_device(struct srv_session *c, uint32_t device, srv_answer_fn *done, void *arg)
 {
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_engine_client_device(&e, 0, &(struct wire_engine_client_device) { c->id, device });
-    return e;
+    srv_engine_client_device(c, &(struct wire_engine_client_device) { c->id, device }, done, arg);
 }
 
-const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_context_open(struct srv_session *c, const struct wire_context_open *m, uint64_t serial)
 {
-    struct wire_context_open m;
     struct srv_context *x = NULL;
-    wire_get_context_open(&p->body, &m);
-    int r = open_context(c, &m, &x);
+    int r = open_context(c, m, &x);
     if (r == 0 && !(c->devices_used >> x->device & 1)) { /* the first one there */
         x->opening = true;
-        x->serial = p->header.serial;
-        struct wire_enc e = encode_device(c, x->device);
-        srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_device, x);
+        x->serial = serial;
+        use_device(c, x->device, on_device, x);
         return NULL;
     }
     if (r == 0)
         context_opened(x);
-    srv_session_status(c, p->header.serial, r);
+    srv_session_status(c, serial, r);
     return NULL;
 }
 
-const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_context_close(struct srv_session *c, const struct wire_context_close *m, uint64_t serial)
 {
-    struct wire_context_close m;
-    wire_get_context_close(&p->body, &m);
-    struct srv_context *x = find_context(c, m.context);
+    struct srv_context *x = find_context(c, m->context);
     x = x && !x->opening ? x : NULL;
     if (x)
         context_destroy(c, x);
-    srv_session_status(c, p->header.serial, x ? 0 : GM_CUDA_INVALID_CONTEXT);
+    srv_session_status(c, serial, x ? 0 : GM_CUDA_INVALID_CONTEXT);
     return NULL;
 }
 
@@ -142,13 +136,6 @@ struct peer_op {
     uint32_t device, peer;
     bool enabled;
 };
-
-static struct wire_enc encode_peer(const struct srv_session *c, uint32_t device, uint32_t peer, bool enabled)
-{
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_engine_client_peer(&e, 0, &(struct wire_engine_client_peer) { c->id, device, peer, enabled });
-    return e;
-}
 
 static void on_peer(void *arg, int result, struct tp_packet *answer)
 {
@@ -163,36 +150,29 @@ static void on_peer(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
-const char *srv_on_peer_access(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_peer_access(struct srv_session *c, const struct wire_peer_access *m, uint64_t serial)
 {
-    struct wire_peer_access m;
-    wire_get_peer_access(&p->body, &m);
-    if (m.device >= c->server->devices_count || m.peer >= c->server->devices_count || m.device == m.peer ||
-        m.enabled > 1)
+    uint32_t devices = c->server->devices_count;
+    if (m->device >= devices || m->peer >= devices || m->device == m->peer || m->enabled > 1)
         return "peers that there are not";
     struct peer_op *op = c->failed ? NULL : malloc(sizeof(*op));
     if (!op) {
-        srv_session_status(c, p->header.serial, c->failed ? c->failed : GM_CUDA_OUT_OF_MEMORY);
+        srv_session_status(c, serial, c->failed ? c->failed : GM_CUDA_OUT_OF_MEMORY);
         return NULL;
     }
-    *op = (struct peer_op) { c, p->header.serial, m.device, m.peer, m.enabled };
-    struct wire_enc e = encode_peer(c, m.device, m.peer, m.enabled);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_peer, op);
+    *op = (struct peer_op) { c, serial, m->device, m->peer, m->enabled };
+    srv_engine_client_peer(c, &(struct wire_engine_client_peer) { c->id, m->device, m->peer, m->enabled }, on_peer,
+                           op);
     return NULL;
 }
 
 void srv_devices_replay(struct srv_session *c)
 {
-    struct srv_executor *x = &c->server->executor;
     for (uint32_t d = 1; d < c->server->devices_count; d++)
-        if (c->devices_used >> d & 1) {
-            struct wire_enc e = encode_device(c, d);
-            srv_executor_repeat(x, c, &e, NULL, 0);
-        }
+        if (c->devices_used >> d & 1)
+            use_device(c, d, NULL, NULL);
     for (uint32_t peer = 0; peer < c->server->devices_count; peer++)
         for (uint32_t d = 0; d < c->server->devices_count; d++)
-            if (c->peers[peer] >> d & 1) {
-                struct wire_enc e = encode_peer(c, d, peer, true);
-                srv_executor_repeat(x, c, &e, NULL, 0);
-            }
+            if (c->peers[peer] >> d & 1)
+                srv_engine_client_peer(c, &(struct wire_engine_client_peer) { c->id, d, peer, true }, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 
@@ -166,26 +167,25 @@ static struct srv_object *read_fetched(struct srv_session *c, const struct wire_
     return srv_object_adopt(c, &f, m->token.data, tp_packet_take_fd(p, 0), result);
 }
 
-const char *srv_on_object_adopt(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_adopt(struct srv_session *c, const struct wire_object_adopt *m, struct tp_packet *p,
+                                uint64_t serial)
 {
     static struct tp_packet answer;
     struct srv_server *s = c->server;
-    struct wire_object_adopt m;
     struct tp_peer peer;
     struct srv_object *o = NULL;
     int r = c->failed ? c->failed : GM_CUDA_INVALID_VALUE;
-    wire_get_object_adopt(&p->body, &m);
     int fd = tp_packet_take_fd(p, 0);
-    bool good = !c->failed && s->private_mode && !s->memory_apart && m.token.size == SRV_TOKEN_BYTES &&
+    bool good = !c->failed && s->private_mode && !s->memory_apart && m->token.size == SRV_TOKEN_BYTES &&
                 tp_peer(fd, &peer) == 0 && peer.uid == geteuid() && tp_make_nonblocking(fd) == 0;
     if (good && tp_recv(fd, &answer) == 1) {
-        o = read_fetched(c, &m, &answer, &r);
+        o = read_fetched(c, m, &answer, &r);
         tp_packet_discard(&answer);
     }
     if (o)
         o->door = fd;
     else
         tp_hang_up(fd);
-    srv_object_answer_adopted(c, p->header.serial, o, r);
+    srv_object_answer_adopted(c, serial, o, r);
     return NULL;
 }

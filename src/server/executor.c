@@ -148,9 +148,25 @@ static int answer_to(const struct srv_executor *x, const struct srv_request *r)
     return r->session->failed ? r->session->failed : GM_CUDA_INVALID_HANDLE;
 }
 
+static void repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
+                   unsigned fds_count)
+{
+    struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
+    if (!r) {
+        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
+        return;
+    }
+    c->repeats++;
+    send_request(x, r);
+}
+
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                       unsigned fds_count, srv_answer_fn *done, void *arg)
 {
+    if (!done) {
+        repeat(x, c, e, fds, fds_count);
+        return;
+    }
     struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
     int result = answer_to(x, r);
     if (result != 0) {
@@ -163,18 +179,6 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
     c->asks++;
     gm_list_append(&x->waiting, &r->link);
     send_waiting(x);
-}
-
-void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
-                         unsigned fds_count)
-{
-    struct srv_request *r = srv_request_create(c, x->next_serial++, e, fds, fds_count);
-    if (!r) {
-        srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "no memory to restore it");
-        return;
-    }
-    c->repeats++;
-    send_request(x, r);
 }
 
 /* The request is done with, in whatever way. What fails because its client has failed does so with the client's error. */

@@ -56,12 +56,10 @@ void srv_executor_start(struct srv_executor *x);
 /* Ends it for good. */
 void srv_executor_close(struct srv_executor *x);
 
-/* Asks. The packet was encoded with any serial; it is copied, descriptors must live until the answer. */
+/* Asks. The packet was encoded with any serial; it is copied, descriptors must live until the answer. Without `done` an earlier executor
+ * knew it already: it is lost with this one, as the next replay repeats it. serve.h has a function for each message. */
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                       unsigned fds_count, srv_answer_fn *done, void *arg);
-/* The same during a replay: lost with the executor, as the next replay repeats it. */
-void srv_executor_repeat(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
-                         unsigned fds_count);
 
 /* blame.c: it has died, and its requests were accused: images that were being loaded are to blame. */
 void srv_executor_blame(struct srv_executor *x, bool memory);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
+#include "server/serve.h"
 #include "server/server.h"
 
 /* --- out of the executor ---------------------------------------------------------------------------------------------- */
@@ -35,10 +36,7 @@ static void on_stopped(void *arg, int result, struct tp_packet *answer)
     srv_signals_end(c); /* in this order: who records in between sees that it is late */
     if (!c->in_executor)
         return;
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_client_remove m = { c->id };
-    wire_pack_engine_client_remove(&e, 0, &m);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_removed, c);
+    srv_engine_client_remove(c, &(struct wire_engine_client_remove) { c->id }, on_removed, c);
 }
 
 static void remove_from_executor(struct srv_session *c)
@@ -46,10 +44,7 @@ static void remove_from_executor(struct srv_session *c)
     if (!c->in_executor || c->removing)
         return;
     c->removing = true;
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_client_stop m = { c->id };
-    wire_pack_engine_client_stop(&e, 0, &m);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_stopped, c);
+    srv_engine_client_stop(c, &(struct wire_engine_client_stop) { c->id }, on_stopped, c);
 }
 
 /* --- reasons -------------------------------------------------------------------------------------------------------- */

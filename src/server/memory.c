@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
@@ -145,21 +146,17 @@ void srv_heap_finish(struct srv_heap *h)
     h->session = NULL;
 }
 
-static struct wire_enc encode_map(struct srv_heap *h, const struct srv_mapping *m)
+static void map(struct srv_heap *h, const struct srv_mapping *m, srv_answer_fn *done, void *arg)
 {
-    struct wire_enc e = srv_encoder(h->session->server);
-    const struct wire_engine_map map = { h->session->id, h->device, m->block->address, m->block->size };
-    wire_pack_engine_map(&e, 0, &map);
-    return e;
+    const struct wire_engine_map w = { h->session->id, h->device, m->block->address, m->block->size };
+    srv_engine_map(h->session, &w, m->fd, done, arg);
 }
 
 void srv_heap_replay(struct srv_heap *h)
 {
     gm_list_for_each (m, &h->mappings, struct srv_mapping, link)
-        if (m->live) {
-            struct wire_enc e = encode_map(h, m);
-            srv_executor_repeat(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0);
-        }
+        if (m->live)
+            map(h, m, NULL, NULL);
 }
 
 /* A range of pages with its charge and its memory, not yet known to the executor; NULL if there is no room, or the keeper has `refused`. */
@@ -289,9 +286,7 @@ static void start_alloc(struct alloc_op *op)
         op->mapping = op->small ? mapping_create(h, SRV_SLAB, SRV_SLAB, &op->refused)
                                 : mapping_create(h, op->size, op->align, &op->refused);
     if (op->mapping) {
-        const struct srv_mapping *m = op->mapping;
-        struct wire_enc e = encode_map(h, m);
-        srv_executor_ask(&h->session->server->executor, h->session, &e, &m->fd, m->fd >= 0 ? 1 : 0, on_mapped, op);
+        map(h, op->mapping, on_mapped, op);
     } else if (h->unmapping != 0 && (charged || h->unmapping_paid != 0)) { /* room may be on its way, or the charge */
         gm_list_append(&h->deferred, &op->link);
     } else if (op->refused && !op->trimmed) {
@@ -304,9 +299,7 @@ static void start_alloc(struct alloc_op *op)
 
 void srv_memory_trim(struct srv_session *c, uint32_t device, srv_answer_fn *done, void *arg)
 {
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_engine_trim(&e, 0, &(struct wire_engine_trim) { c->id, device });
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, done, arg);
+    srv_engine_trim(c, &(struct wire_engine_trim) { c->id, device }, done, arg);
 }
 
 static void start_deferred(struct srv_heap *h)
@@ -375,12 +368,10 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
 static void answer_info(struct srv_heap *h, uint64_t serial)
 {
     struct srv_session *c = h->session;
-    struct wire_enc e = srv_encoder(c->server);
     const struct wire_memory_info_is m = { .free = srv_account_left(&c->account, h->quantity),
                                            .total = c->server->devices[h->device].memory_total,
                                            .ready = srv_ranges_left(&h->small) };
-    wire_pack_memory_info_is(&e, serial, &m);
-    srv_session_answer(c, serial, &e, NULL, 0);
+    srv_answer_memory_info_is(c, serial, &m);
 }
 
 static void answer_questions(struct srv_heap *h)
@@ -394,19 +385,17 @@ static void answer_questions(struct srv_heap *h)
     }
 }
 
-const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_memory_info(struct srv_session *c, const struct wire_memory_info *m, uint64_t serial)
 {
-    struct wire_memory_info asked;
-    wire_get_memory_info(&p->body, &asked);
-    struct srv_heap *h = srv_session_heap(c, false, asked.device);
+    struct srv_heap *h = srv_session_heap(c, false, m->device);
     if (!h)
         return "a question about a device that there is not";
     struct info_op *op = h->unmapping ? malloc(sizeof(*op)) : NULL;
     if (!op) {
-        answer_info(h, p->header.serial);
+        answer_info(h, serial);
         return NULL;
     }
-    op->serial = p->header.serial;
+    op->serial = serial;
     op->unmapping = h->unmapping;
     gm_list_init(&op->link);
     gm_list_append(&h->questions, &op->link);
@@ -482,10 +471,8 @@ static void unmap(struct srv_heap *h, struct srv_mapping *m, struct srv_allocati
         on_unmapped(op, 0, NULL);
         return;
     }
-    struct wire_enc e = srv_encoder(c->server);
     const struct wire_engine_unmap u = { c->id, m->block->address, m->block->size };
-    wire_pack_engine_unmap(&e, 0, &u);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_unmapped, op);
+    srv_engine_unmap(c, &u, on_unmapped, op);
 }
 
 struct srv_allocation *srv_memory_find(struct srv_heap *h, uint64_t address)
@@ -546,26 +533,21 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
 
 static void answer_alloc(void *arg, uint64_t serial, int result, struct srv_allocation *a)
 {
-    struct srv_session *c = arg;
-    struct wire_enc e = srv_encoder(c->server);
     const struct wire_memory_allocated m = { result, a ? a->block->address : 0 };
-    wire_pack_memory_allocated(&e, serial, &m);
-    srv_session_answer(c, serial, &e, NULL, 0);
+    srv_answer_memory_allocated(arg, serial, &m);
 }
 
-const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_memory_alloc(struct srv_session *c, const struct wire_memory_alloc *m, uint64_t serial)
 {
-    struct wire_memory_alloc m;
-    wire_get_memory_alloc(&p->body, &m);
-    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+    if (m->kind != WIRE_MEMORY_KIND_DEVICE && m->kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
-    struct srv_heap *h = srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device);
+    struct srv_heap *h = srv_session_heap(c, m->kind == WIRE_MEMORY_KIND_HOST, m->device);
     if (!h)
         return "memory of a device that there is not";
     if (c->failed)
-        answer_alloc(c, p->header.serial, c->failed, NULL);
+        answer_alloc(c, serial, c->failed, NULL);
     else
-        srv_memory_alloc(h, m.size, m.align, false, answer_alloc, c, p->header.serial);
+        srv_memory_alloc(h, m->size, m->align, false, answer_alloc, c, serial);
     return NULL;
 }
 
@@ -574,14 +556,12 @@ static void answer_free(void *arg, uint64_t serial)
     srv_session_status(arg, serial, 0);
 }
 
-const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_memory_free(struct srv_session *c, const struct wire_memory_free *m, uint64_t serial)
 {
-    struct wire_memory_free m;
-    wire_get_memory_free(&p->body, &m);
-    struct srv_allocation *a = srv_session_allocation(c, m.address);
+    struct srv_allocation *a = srv_session_allocation(c, m->address);
     if (a)
-        srv_memory_free(a, answer_free, c, p->header.serial);
+        srv_memory_free(a, answer_free, c, serial);
     else
-        srv_session_status(c, p->header.serial, GM_CUDA_INVALID_VALUE);
+        srv_session_status(c, serial, GM_CUDA_INVALID_VALUE);
     return NULL;
 }

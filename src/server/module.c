@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/image.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
@@ -57,12 +58,10 @@ void srv_modules_free(struct srv_session *c)
 
 /* --- talking to the executor ------------------------------------------------------------------------------------- */
 
-static struct wire_enc encode_load(const struct srv_module *m)
+static void load(struct srv_module *m, srv_answer_fn *done)
 {
-    struct wire_enc e = srv_encoder(m->session->server);
     const struct wire_engine_module_load w = { m->session->id, m->id, m->image.size, m->kind, m->device };
-    wire_pack_engine_module_load(&e, 0, &w);
-    return e;
+    srv_engine_module_load(m->session, &w, m->image.fd, done, m);
 }
 
 static bool is_replayed(const struct srv_module *m)
@@ -70,27 +69,21 @@ static bool is_replayed(const struct srv_module *m)
     return m->state == MODULE_LOADED || m->state == MODULE_PLACED;
 }
 
-static struct wire_enc encode_place(const struct srv_module *m, bool initialise)
+static void place(struct srv_module *m, bool initialise, srv_answer_fn *done)
 {
-    struct wire_enc e = srv_encoder(m->session->server);
     const struct wire_engine_module_place w = { m->session->id, m->id, m->globals ? m->globals->block->address : 0,
                                                 initialise };
-    wire_pack_engine_module_place(&e, 0, &w);
-    return e;
+    srv_engine_module_place(m->session, &w, done, m);
 }
 
 void srv_modules_replay(struct srv_session *c)
 {
-    struct srv_executor *x = &c->server->executor;
     gm_list_for_each (m, &c->modules, struct srv_module, link) {
         if (!is_replayed(m))
             continue;
-        struct wire_enc e = encode_load(m);
-        srv_executor_repeat(x, c, &e, &m->image.fd, 1);
-        if (m->state == MODULE_PLACED) { /* memory holds what the program made of it */
-            e = encode_place(m, false);
-            srv_executor_repeat(x, c, &e, NULL, 0);
-        }
+        load(m, NULL);
+        if (m->state == MODULE_PLACED) /* memory holds what the program made of it */
+            place(m, false, NULL);
     }
 }
 
@@ -118,25 +111,20 @@ static void forget(struct srv_module *m, srv_answer_fn *done)
         done(m, 0, NULL);
         return;
     }
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_engine_module_unload w = { c->id, m->id };
-    wire_pack_engine_module_unload(&e, 0, &w);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, done, m);
+    srv_engine_module_unload(c, &(struct wire_engine_module_unload) { c->id, m->id }, done, m);
 }
 
 /* --- loading ------------------------------------------------------------------------------------------------------ */
 
 static void answer_load(struct srv_session *c, uint64_t serial, int result, const struct srv_module *m)
 {
-    struct wire_enc e = srv_encoder(c->server);
     const struct wire_module_loaded w = {
         .result = result,
         .module = result == 0 ? m->id : 0,
         .globals_address = result == 0 && m->globals ? m->globals->block->address : 0,
         .log = m ? m->log : NULL,
     };
-    wire_pack_module_loaded(&e, serial, &w);
-    srv_session_answer(c, serial, &e, m ? &m->info : NULL, result == 0 ? 1 : 0);
+    srv_answer_module_loaded(c, serial, &w, result == 0 ? m->info : -1);
 }
 
 /* The load is over. On failure nothing of the module stays. */
@@ -169,15 +157,13 @@ static void on_placed(void *arg, int result, struct tp_packet *answer)
 static void on_globals(void *arg, uint64_t serial, int result, struct srv_allocation *a)
 {
     struct srv_module *m = arg;
-    struct srv_session *c = m->session;
     (void)serial;
     if (result != 0) {
         finish_load(m, result);
         return;
     }
     m->globals = a;
-    struct wire_enc e = encode_place(m, true);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_placed, m);
+    place(m, true, on_placed);
 }
 
 /* The description goes to the client as it came; that it cannot change under its reader is all we can say of it. */
@@ -234,26 +220,25 @@ static struct srv_module *module_create(struct srv_session *c, const struct wire
     return m;
 }
 
-const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_module_load(struct srv_session *c, const struct wire_module_load *w, struct tp_packet *p,
+                               uint64_t serial)
 {
-    struct wire_module_load w;
     int result = c->failed;
     struct srv_module *m = NULL;
 
-    wire_get_module_load(&p->body, &w);
-    if (w.kind < WIRE_IMAGE_KIND_PTX || w.kind > WIRE_IMAGE_KIND_FATBIN_LIST)
+    if (w->kind < WIRE_IMAGE_KIND_PTX || w->kind > WIRE_IMAGE_KIND_FATBIN_LIST)
         return "an image of an unknown kind";
-    if (w.device >= c->server->devices_count)
+    if (w->device >= c->server->devices_count)
         return "an image for a device that there is not";
-    if (w.size == 0 || tp_memfd_check(p->fds[0], w.size, true) < 0)
+    if (w->size == 0 || tp_memfd_check(p->fds[0], w->size, true) < 0)
         return "an image that is not sealed, or not of the size it says";
     if (result == 0)
-        m = module_create(c, &w, &result);
+        m = module_create(c, w, &result);
     if (!m) {
-        answer_load(c, p->header.serial, result, NULL);
+        answer_load(c, serial, result, NULL);
         return NULL;
     }
-    m->serial = p->header.serial;
+    m->serial = serial;
     if (srv_is_blamed(&c->server->blame, c->uid, p->fds[0])) {
         srv_say(c->server, "An image of client {PID: %u, Context ID: 0} has ended an executor and is refused",
                 c->pid);
@@ -261,9 +246,8 @@ const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p)
         finish_load(m, GM_CUDA_INVALID_IMAGE);
         return NULL;
     }
-    srv_image_add(&c->user->images, &m->image, tp_packet_take_fd(p, 0), w.size);
-    struct wire_enc e = encode_load(m);
-    srv_executor_ask(&c->server->executor, c, &e, &m->image.fd, 1, on_loaded, m);
+    srv_image_add(&c->user->images, &m->image, tp_packet_take_fd(p, 0), w->size);
+    load(m, on_loaded);
     return NULL;
 }
 
@@ -289,16 +273,14 @@ static void on_unloaded(void *arg, int result, struct tp_packet *answer)
         srv_session_status(c, serial, 0);
 }
 
-const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_module_unload(struct srv_session *c, const struct wire_module_unload *w, uint64_t serial)
 {
-    struct wire_module_unload w;
-    wire_get_module_unload(&p->body, &w);
     gm_list_for_each (m, &c->modules, struct srv_module, link)
-        if (m->id == w.module && m->ready && m->state != MODULE_UNLOADING) {
-            m->serial = p->header.serial;
+        if (m->id == w->module && m->ready && m->state != MODULE_UNLOADING) {
+            m->serial = serial;
             forget(m, on_unloaded);
             return NULL;
         }
-    srv_session_status(c, p->header.serial, GM_CUDA_INVALID_HANDLE);
+    srv_session_status(c, serial, GM_CUDA_INVALID_HANDLE);
     return NULL;
 }

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/result.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
@@ -314,15 +315,13 @@ struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_obj
 static void answer_made(struct srv_session *c, uint64_t serial, int result, uint32_t number,
                         const struct srv_object *o)
 {
-    struct wire_enc e = srv_encoder(c->server);
     bool made = result == GM_CUDA_SUCCESS;
     const struct wire_object_made m = { .result = result,
                                         .object = made ? number : 0,
                                         .device = made ? o->device : 0,
                                         .size = made ? o->length : 0,
                                         .compressible = made && o->compressible };
-    wire_pack_object_made(&e, serial, &m);
-    srv_session_answer(c, serial, &e, made ? &o->fd : NULL, made && o->host ? 1 : 0);
+    srv_answer_object_made(c, serial, &m, made && o->host ? o->fd : -1);
 }
 
 void srv_object_answer_adopted(struct srv_session *c, uint64_t serial, struct srv_object *o, int result)
@@ -357,36 +356,32 @@ static void on_trimmed(void *arg, int result, struct tp_packet *answer)
     free(op);
 }
 
-const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_create(struct srv_session *c, const struct wire_object_create *m, uint64_t serial)
 {
-    struct wire_object_create m;
     struct srv_object *o = NULL;
     uint32_t number = 0;
-    wire_get_object_create(&p->body, &m);
-    if (m.kind != WIRE_MEMORY_KIND_DEVICE && m.kind != WIRE_MEMORY_KIND_HOST)
+    if (m->kind != WIRE_MEMORY_KIND_DEVICE && m->kind != WIRE_MEMORY_KIND_HOST)
         return "memory of an unknown kind";
-    if (!srv_session_heap(c, m.kind == WIRE_MEMORY_KIND_HOST, m.device))
+    if (!srv_session_heap(c, m->kind == WIRE_MEMORY_KIND_HOST, m->device))
         return "memory of a device that there is not";
-    int r = create_named(c, &m, &number, &o);
-    bool refused = r == GM_CUDA_OUT_OF_MEMORY && m.kind == WIRE_MEMORY_KIND_DEVICE && c->server->memory_apart;
+    int r = create_named(c, m, &number, &o);
+    bool refused = r == GM_CUDA_OUT_OF_MEMORY && m->kind == WIRE_MEMORY_KIND_DEVICE && c->server->memory_apart;
     struct create_op *op = refused ? malloc(sizeof(*op)) : NULL;
     if (!op) {
-        answer_made(c, p->header.serial, r, number, o);
+        answer_made(c, serial, r, number, o);
         return NULL;
     }
-    *op = (struct create_op) { c, m, p->header.serial };
-    srv_memory_trim(c, m.device, on_trimmed, op);
+    *op = (struct create_op) { c, *m, serial };
+    srv_memory_trim(c, m->device, on_trimmed, op);
     return NULL;
 }
 
-const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_release(struct srv_session *c, const struct wire_object_release *m, uint64_t serial)
 {
-    struct wire_object_release m;
-    wire_get_object_release(&p->body, &m);
-    struct srv_name *n = find_name(c, m.object);
+    struct srv_name *n = find_name(c, m->object);
     if (n)
         name_destroy(n);
-    srv_session_status(c, p->header.serial, n ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
+    srv_session_status(c, serial, n ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE);
     return NULL;
 }
 
@@ -410,15 +405,11 @@ static int make_token_fd(struct srv_server *s, struct srv_object *o)
     return GM_CUDA_SUCCESS;
 }
 
-const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_export(struct srv_session *c, const struct wire_object_export *m, uint64_t serial)
 {
-    struct wire_object_export m;
-    wire_get_object_export(&p->body, &m);
-    struct srv_object *o = srv_object_named(c, m.object);
+    struct srv_object *o = srv_object_named(c, m->object);
     int r = c->failed ? c->failed : o && !o->host ? make_token_fd(c->server, o) : GM_CUDA_INVALID_VALUE;
-    struct wire_enc e = srv_encoder(c->server);
-    wire_pack_object_token(&e, p->header.serial, &(struct wire_object_token) { r });
-    srv_session_answer(c, p->header.serial, &e, r == 0 ? &o->token_fd : NULL, r == 0 ? 1 : 0);
+    srv_answer_object_token(c, serial, &(struct wire_object_token) { r }, r == 0 ? o->token_fd : -1);
     return NULL;
 }
 
@@ -434,15 +425,13 @@ static struct srv_object *find_by_fd(struct srv_session *c, int fd)
     return NULL;
 }
 
-const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p, uint64_t serial)
 {
-    struct wire_object_import m;
     uint32_t number = 0;
-    wire_get_object_import(&p->body, &m);
     struct srv_object *o = find_by_fd(c, p->fds[0]);
     int r = c->failed ? c->failed : o ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
     r = r ? r : name_create(c, srv_object_ref(o), &number);
-    answer_made(c, p->header.serial, r, number, o);
+    answer_made(c, serial, r, number, o);
     return NULL;
 }
 
@@ -461,17 +450,13 @@ static int share(struct srv_session *c, const struct wire_memory_share *m, struc
     return *out ? make_token(c->server, *out) : GM_CUDA_INVALID_VALUE;
 }
 
-const char *srv_on_memory_share(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_memory_share(struct srv_session *c, const struct wire_memory_share *m, uint64_t serial)
 {
-    struct wire_memory_share m;
     struct srv_object *o = NULL;
-    wire_get_memory_share(&p->body, &m);
-    int r = c->failed ? c->failed : share(c, &m, &o);
-    struct wire_enc e = srv_encoder(c->server);
+    int r = c->failed ? c->failed : share(c, m, &o);
     struct wire_memory_shared answer = { .result = r };
     if (r == 0)
         answer.token = (struct wire_bytes) { o->token, SRV_TOKEN_BYTES };
-    wire_pack_memory_shared(&e, p->header.serial, &answer);
-    srv_session_answer(c, p->header.serial, &e, NULL, 0);
+    srv_answer_memory_shared(c, serial, &answer);
     return NULL;
 }

@@ -268,28 +268,6 @@ static inline bool srv_session_holds_host(const struct srv_session *c)
     return c->in_executor && c->removing;
 }
 
-/* --- handlers of requests, in the file of their subject: NULL, or why the client is to be dropped --------------------- */
-
-const char *srv_on_memory_alloc(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_memory_free(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_memory_info(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_create(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_release(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_export(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_import(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_adopt(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_range_reserve(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_range_release(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_map(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_object_unmap(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_memory_share(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_memory_open(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_module_load(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_module_unload(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_context_open(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_context_close(struct srv_session *c, struct tp_packet *p);
-const char *srv_on_peer_access(struct srv_session *c, struct tp_packet *p);
-
 /* --- context.c ------------------------------------------------------------------------------------------------------- */
 
 /* Closes those that the client left open. */
@@ -299,7 +277,6 @@ void srv_devices_replay(struct srv_session *c);
 
 /* --- array.c ----------------------------------------------------------------------------------------------------------- */
 
-const char *srv_on_array_memory(struct srv_session *c, struct tp_packet *p);
 /* Tells a new executor how much the client's arrays may take. */
 void srv_arrays_replay(struct srv_session *c);
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/result.h"
 #include "server/object.h"
+#include "server/serve.h"
 #include "server/server.h"
 #include "transport/foreign.h"
 #include "transport/memfd.h"
@@ -37,10 +38,7 @@ void srv_session_answer(struct srv_session *c, uint64_t serial, const struct wir
 
 void srv_session_status(struct srv_session *c, uint64_t serial, int result)
 {
-    struct wire_enc e = srv_encoder(c->server);
-    const struct wire_status m = { result };
-    wire_pack_status(&e, serial, &m);
-    srv_session_answer(c, serial, &e, NULL, 0);
+    srv_answer_status(c, serial, &(struct wire_status) { result });
 }
 
 /* --- windows ------------------------------------------------------------------------------------------------------ */
@@ -304,12 +302,12 @@ void srv_session_offer(struct srv_session *c)
     send_offer(c);
 }
 
-static const char *on_window_busy(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_session_window_busy(struct srv_session *c, const struct wire_session_window_busy *m,
+                                       uint64_t serial)
 {
-    struct wire_session_window_busy m;
-    wire_get_session_window_busy(&p->body, &m);
+    (void)serial;
     c->pending--;
-    if (m.window_base != c->window_base)
+    if (m->window_base != c->window_base)
         return "a complaint about a window that it was not offered";
     int r = take_window(c); /* keeps the others, so as not to be offered them again */
     if (r == 0)
@@ -353,10 +351,10 @@ static struct wire_bytes encode_multiprocessors(const struct srv_session *c)
     return (struct wire_bytes) { c->granted_multiprocessors, sizeof(c->granted_multiprocessors) };
 }
 
-/* A packet with everything a new executor has to know of the client itself. */
-static struct wire_enc encode_client(struct srv_session *c, bool resumed)
+/* Tells an executor everything that it has to know of the client itself. */
+static void add_client(struct srv_session *c, bool resumed, srv_answer_fn *done, void *arg)
 {
-    struct wire_enc e = srv_encoder(c->server);
+    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
     const struct wire_engine_client_add m = {
         .client = c->id,
         .pid = c->pid,
@@ -369,33 +367,28 @@ static struct wire_enc encode_client(struct srv_session *c, bool resumed)
         .priority = c->granted_priority,
         .resumed = resumed,
     };
-    wire_pack_engine_client_add(&e, 0, &m);
-    return e;
+    srv_engine_client_add(c, &m, fds, done, arg);
 }
 
-static const char *on_session_ready(struct srv_session *c, struct tp_packet *p)
+const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
 {
     struct ready_op *op = calloc(1, sizeof(*op));
     if (!op)
         return "no memory";
-    *op = (struct ready_op) { c, p->header.serial };
+    *op = (struct ready_op) { c, serial };
     c->phase = SRV_ATTACHING;
     c->in_executor = true;
     srv_session_free_windows(c, 1); /* those it could not use */
-    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
-    struct wire_enc e = encode_client(c, false);
-    srv_executor_ask(&c->server->executor, c, &e, fds, GM_ARRAY_LEN(fds), on_client_added, op);
+    add_client(c, false, on_client_added, op);
     return NULL;
 }
 
 /* --- in the middle ------------------------------------------------------------------------------------------------ */
 
-static struct wire_enc encode_set(struct srv_session *c)
+static void set_client(struct srv_session *c, srv_answer_fn *done)
 {
-    struct wire_enc e = srv_encoder(c->server);
     const struct wire_engine_client_set m = { c->id, c->granted_pct, encode_multiprocessors(c), c->granted_priority };
-    wire_pack_engine_client_set(&e, 0, &m);
-    return e;
+    srv_engine_client_set(c, &m, done, c);
 }
 
 static void on_limited(void *arg, int result, struct tp_packet *answer)
@@ -410,8 +403,7 @@ void srv_session_limit(struct srv_session *c)
     set_limits(c);
     if (!c->in_executor || (c->phase != SRV_ATTACHED && c->phase != SRV_ATTACHING))
         return;
-    struct wire_enc e = encode_set(c);
-    srv_executor_ask(&c->server->executor, c, &e, NULL, 0, on_limited, c);
+    set_client(c, on_limited);
 }
 
 void srv_session_wish(struct srv_session *c, double share_pct, int priority, const char *memory_limits,
@@ -424,7 +416,6 @@ void srv_session_wish(struct srv_session *c, double share_pct, int priority, con
 
 void srv_session_replay(struct srv_session *c)
 {
-    struct srv_executor *x = &c->server->executor;
     if (!c->in_executor || c->phase != SRV_ATTACHED)
         return; /* one being attached asks by itself */
     if (srv_modules_are_blamed(c)) {
@@ -433,9 +424,7 @@ void srv_session_replay(struct srv_session *c)
         return;
     }
     atomic_fetch_add_explicit(&c->shared.control->generation, 1, memory_order_release);
-    const int fds[] = { c->shared_fd, c->areas[0].fd, c->areas[1].fd };
-    struct wire_enc e = encode_client(c, true);
-    srv_executor_repeat(x, c, &e, fds, GM_ARRAY_LEN(fds));
+    add_client(c, true, NULL, NULL);
     srv_devices_replay(c);
     for (uint32_t d = 0; d < c->server->devices_count; d++)
         srv_heap_replay(&c->heaps[d]);
@@ -448,9 +437,8 @@ void srv_session_replay(struct srv_session *c)
 
 void srv_session_resume(struct srv_session *c)
 {
-    struct wire_enc e = encode_set(c); /* from here on its ring is read */
     if (c->to_resume && c->in_executor && c->phase == SRV_ATTACHED)
-        srv_executor_repeat(&c->server->executor, c, &e, NULL, 0);
+        set_client(c, NULL); /* from here on its ring is read */
     c->to_resume = false;
 }
 
@@ -465,52 +453,12 @@ bool srv_session_is_busy(const struct srv_session *c)
     return false;
 }
 
-/* --- what a client may ask, and when ------------------------------------------------------------------------------------ */
-
-#define IN(phase) (1u << (phase))
-#define OPEN      (IN(SRV_ATTACHED) | IN(SRV_FAILED))
-
-static const struct request_rule {
-    unsigned phases;
-    bool answered; /* needs a serial to answer to */
-    const char *(*handle)(struct srv_session *c, struct tp_packet *p);
-} rules[] = {
-    [WIRE_SESSION_WINDOW_BUSY] = { IN(SRV_OFFERED), false, on_window_busy },
-    [WIRE_SESSION_READY] = { IN(SRV_OFFERED), false, on_session_ready },
-    [WIRE_CONTEXT_OPEN] = { OPEN, false, srv_on_context_open },
-    [WIRE_CONTEXT_CLOSE] = { OPEN, false, srv_on_context_close },
-    [WIRE_PEER_ACCESS] = { OPEN, true, srv_on_peer_access },
-    [WIRE_MEMORY_ALLOC] = { OPEN, true, srv_on_memory_alloc },
-    [WIRE_MEMORY_FREE] = { OPEN, false, srv_on_memory_free },
-    [WIRE_MEMORY_INFO] = { OPEN, true, srv_on_memory_info },
-    [WIRE_OBJECT_CREATE] = { OPEN, true, srv_on_object_create },
-    [WIRE_OBJECT_RELEASE] = { OPEN, false, srv_on_object_release },
-    [WIRE_OBJECT_EXPORT] = { OPEN, true, srv_on_object_export },
-    [WIRE_OBJECT_IMPORT] = { OPEN, true, srv_on_object_import },
-    [WIRE_OBJECT_ADOPT] = { OPEN, true, srv_on_object_adopt },
-    [WIRE_RANGE_RESERVE] = { OPEN, true, srv_on_range_reserve },
-    [WIRE_RANGE_RELEASE] = { OPEN, true, srv_on_range_release },
-    [WIRE_OBJECT_MAP] = { OPEN, true, srv_on_object_map },
-    [WIRE_OBJECT_UNMAP] = { OPEN, true, srv_on_object_unmap },
-    [WIRE_MEMORY_SHARE] = { OPEN, true, srv_on_memory_share },
-    [WIRE_MEMORY_OPEN] = { OPEN, true, srv_on_memory_open },
-    [WIRE_ARRAY_MEMORY] = { OPEN, true, srv_on_array_memory },
-    [WIRE_MODULE_LOAD] = { OPEN, true, srv_on_module_load },
-    [WIRE_MODULE_UNLOAD] = { OPEN, false, srv_on_module_unload },
-};
+/* --- what a client asks: serve.c ---------------------------------------------------------------------------------- */
 
 static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 {
     struct srv_session *c = GM_CONTAINER_OF(p, struct srv_session, peer);
-    unsigned type = packet->header.type;
-    if (type >= GM_ARRAY_LEN(rules) || !rules[type].handle)
-        return "a message that no client sends";
-    if (!(rules[type].phases & IN(c->phase)))
-        return "a message out of place";
-    if (rules[type].answered && packet->header.serial == 0)
-        return "a question without a serial";
-    c->pending++;
-    const char *why = rules[type].handle(c, packet);
+    const char *why = srv_serve(c, packet);
     update_pause(c);
     return why;
 }
