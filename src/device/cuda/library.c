@@ -90,45 +90,61 @@ static void keep(struct dev *d, struct cuda_library *l)
         drop_oldest(d);
 }
 
-/* libraries_lock is not held. The list is emptied into `out`: the contexts where something of it is loaded. */
-static uint32_t take_unused(struct dev *d, struct gm_list *out)
+/* Without users, they take memory of the device, or are loaded nowhere: they are taken into `out`. */
+static void take_unused(struct dev *d, uint32_t device, struct gm_list *out)
 {
-    uint32_t gpus = 0;
+    const uint32_t here = CUDA_GPU_BIT(&d->gpus[device]) | CUDA_GPU_BIT(&d->fallbacks[device]);
     gm_list_init(out);
     pthread_mutex_lock(&d->libraries_lock);
-    while (!gm_list_empty(&d->kept))
-        drop_oldest(d);
-    gm_list_for_each_safe (l, &d->unused, struct cuda_library, link) {
-        gm_list_remove(&l->link);
-        gm_list_append(out, &l->link);
-        gpus |= l->gpus;
-    }
+    gm_list_for_each_safe (l, &d->kept, struct cuda_library, kept)
+        if (!l->gpus || (l->gpus & here)) {
+            forget(d, l);
+            gm_list_remove(&l->link);
+            gm_list_append(out, &l->link);
+        }
+    gm_list_for_each_safe (l, &d->unused, struct cuda_library, link)
+        if (!l->gpus || (l->gpus & here)) {
+            gm_list_remove(&l->link);
+            gm_list_append(out, &l->link);
+        }
     pthread_mutex_unlock(&d->libraries_lock);
-    return gpus;
 }
 
-/* All at one safe point, or later by the thread. */
-void cuda_memory_trim(struct dev_client *c, uint32_t device GM_UNUSED)
+/* Those of the list that are loaded in the same contexts as its first, at one safe point. False: there is none soon; another one is the first. */
+static bool unload_alike(struct dev *d, struct dev_client *c, struct gm_list *all)
+{
+    struct cuda_library *first = gm_list_entry(all->next, struct cuda_library, link);
+    const uint32_t gpus = first->gpus;
+    if (!cuda_admit_wait(d, c, gpus, gm_now_ns() + UNLOAD_NS)) {
+        gm_list_remove(&first->link);
+        gm_list_append(all, &first->link);
+        return false;
+    }
+    gm_list_for_each_safe (l, all, struct cuda_library, link)
+        if (l->gpus == gpus) {
+            gm_list_remove(&l->link);
+            library_destroy(d, l);
+        }
+    cuda_admit_end(d, gpus);
+    return true;
+}
+
+/* What does not go soon the thread unloads later. */
+void cuda_memory_trim(struct dev_client *c, uint32_t device)
 {
     struct dev *d = c->dev;
+    const uint64_t until = gm_now_ns() + TRIM_NS;
     struct gm_list all;
-    const uint32_t gpus = take_unused(d, &all);
-    if (gm_list_empty(&all))
-        return;
+    take_unused(d, device, &all);
     cuda_enter(&d->gpus[0]);
-    bool admitted = cuda_admit_wait(d, c, gpus, gm_now_ns() + TRIM_NS);
+    while (!gm_list_empty(&all) && (unload_alike(d, c, &all) || (!cuda_is_leaving(d, c) && gm_now_ns() < until)))
+        ;
+    pthread_mutex_lock(&d->libraries_lock);
     gm_list_for_each_safe (l, &all, struct cuda_library, link) {
         gm_list_remove(&l->link);
-        if (admitted) {
-            library_destroy(d, l);
-            continue;
-        }
-        pthread_mutex_lock(&d->libraries_lock);
         retire(d, l);
-        pthread_mutex_unlock(&d->libraries_lock);
     }
-    if (admitted)
-        cuda_admit_end(d, gpus);
+    pthread_mutex_unlock(&d->libraries_lock);
 }
 
 /* --- one library -------------------------------------------------------------------------------------------------- */

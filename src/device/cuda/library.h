@@ -6,7 +6,7 @@
  * kernel is its attributes: limits only grow, and for anything else the client gets a library of its own first.
  *
  * Without users such a library stays loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is
- * started again loads nothing. All of them go when the device refuses memory (cuda_memory_trim).
+ * started again loads nothing. Those that take memory of a device go when it refuses some (cuda_memory_trim).
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */

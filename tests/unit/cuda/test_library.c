@@ -166,15 +166,15 @@ bool cuda_stream_is_done(const struct dev_queue *q, CUstream stream)
     return true;
 }
 
-/* There is no fallback context. */
+/* Nobody moves. */
 struct cuda_gpu *cuda_settle(struct dev_client *c, struct cuda_gpu *g, bool may_move)
 {
-    return cuda_admit_wait(&d, c, 1, UINT64_MAX) ? gpu : NULL;
+    return cuda_admit_wait(&d, c, CUDA_GPU_BIT(g), UINT64_MAX) ? g : NULL;
 }
 
 void cuda_settled(struct dev_client *c, struct cuda_gpu *g)
 {
-    cuda_admit_end(&d, 1);
+    cuda_admit_end(&d, CUDA_GPU_BIT(g));
 }
 
 struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
@@ -391,16 +391,21 @@ Test(library, without_users_it_stays, .init = begin)
     cr_assert_eq(d.kept_bytes, 4096);
 }
 
+/* Kept without users, with a kernel that is loaded on the device where its client is. */
+static void keep_one(uint32_t uid, uint32_t device)
+{
+    CUfunction f;
+    struct cuda_library *l = opened_as(uid);
+    cr_assert_eq(cuda_library_function(&clients[uid - 1000], device, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
+    cuda_library_close(&d, l);
+}
+
 /* Somebody is to have its memory. */
 Test(library, without_users_it_gives_way, .init = begin)
 {
-    CUfunction f;
     d.kept_max = 1 << 20;
-    for (uint32_t uid = 1000; uid <= 1001; uid++) {
-        struct cuda_library *l = opened_as(uid);
-        cr_assert_eq(cuda_library_function(&clients[0], 0, l, (CUkernel)(void *)&busy, &f), CUDA_SUCCESS);
-        cuda_library_close(&d, l);
-    }
+    keep_one(1000, 0);
+    keep_one(1001, 0);
     cr_assert_eq(d.kept_bytes, 2 * 4096);
     run_a_kernel(true);
     clients[0].leaving = &yes;
@@ -413,6 +418,45 @@ Test(library, without_users_it_gives_way, .init = begin)
     cuda_library_close(&d, opened_as(1000));
     cuda_memory_trim(&clients[0], 0);
     cr_assert_eq(unloads, 3, "at once");
+}
+
+static void *trim(void *arg)
+{
+    cuda_memory_trim(&clients[0], 0);
+    return NULL;
+}
+
+/* Each library needs the contexts idle that it is loaded in, and no others. */
+Test(library, memory_comes_first_from_where_nothing_runs, .init = begin)
+{
+    pthread_t thread;
+    d.kept_max = 1 << 20;
+    atomic_store(&clients[1].seats[0].home, &d.fallbacks[0]);
+    keep_one(1000, 0);
+    keep_one(1001, 0);
+    run_a_kernel(true); /* in the primary context */
+    cr_assert_eq(pthread_create(&thread, NULL, trim, NULL), 0);
+    wait_for_unloads(1);
+    pthread_mutex_lock(&d.libraries_lock);
+    cr_assert_not(d.unloads, "whoever wants the memory has not given up");
+    pthread_mutex_unlock(&d.libraries_lock);
+    run_a_kernel(false);
+    pthread_join(thread, NULL);
+    wait_for_unloads(2);
+}
+
+Test(library, other_devices_keep_what_they_have, .init = begin)
+{
+    d.count = 2;
+    d.gpus[1] = (struct cuda_gpu) { .dev = &d, .index = 1 };
+    d.fallbacks[1] = (struct cuda_gpu) { .dev = &d, .index = 1, .is_fallback = true };
+    d.kept_max = 1 << 20;
+    keep_one(1000, 1);
+    cuda_memory_trim(&clients[0], 0);
+    cr_assert_eq(d.kept_bytes, 4096);
+    cuda_memory_trim(&clients[0], 1);
+    cr_assert_eq(unloads, 1);
+    cr_assert_eq(d.kept_bytes, 0);
 }
 
 /* Users share nothing: not even a wait. */
