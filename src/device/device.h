@@ -60,6 +60,7 @@ struct dev_info {
     bool memory_apart;      /* device memory is not the host's: it comes by memory_attach, no process can touch it */
     bool launch_attributes; /* launches may have attributes */
     bool runs_elsewhere;    /* operations do not need this machine's processors */
+    bool leaves_later;      /* client_destroy returns before the client is gone, which client_gone says */
     uint32_t depth_max;     /* operations that a client may have in flight; 0: as the executor likes */
     int32_t attributes[DEV_ATTRIBUTES];
     uint64_t limits[DEV_LIMITS]; /* of a new context, by CUlimit */
@@ -71,6 +72,8 @@ struct dev_events {
      * queued work is dropped and completes, after this call has returned. Called once per client at most,
      * with no lock of the back end held; it must not call queue or client functions. */
     void (*client_fault)(void *arg, struct dev_client *c, int result, uint64_t address, const char *text);
+    /* A client with that session is gone, of a device where that comes after client_destroy. Any thread, with no lock of the back end held. */
+    void (*client_gone)(void *arg, struct tp_session *session);
     void *arg;
     /* The user that the process becomes once the device is open, 0: it stays who it is. A file that the device is to use
      * later has to be that user's, or open. */
@@ -171,7 +174,7 @@ struct dev_ops {
      * such a range is accepted afterwards all the same. Modules, queues and host memory are still there. */
     void (*client_stop)(struct dev_client *c);
     /* Frees the client with all that is left in it. After client_stop. May take as long as the device has something to do, for
-     * whomever: nobody waits for it. */
+     * whomever: nobody waits for it. With `leaves_later` it returns before. */
     void (*client_destroy)(struct dev_client *c);
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */

@@ -338,7 +338,7 @@ void exe_client_stop(struct exe_client *c)
         tp_session_release_waiters(&c->session);
 }
 
-void exe_client_end(struct exe_client *c)
+bool exe_client_end(struct exe_client *c)
 {
     struct exe_engine *e = c->engine;
     struct dev_client *dev = c->dev;
@@ -347,6 +347,7 @@ void exe_client_end(struct exe_client *c)
     c->dev = NULL;
     pthread_mutex_unlock(&e->clients_lock);
     e->ops->client_destroy(dev); /* with its queues and modules */
+    return !e->info->leaves_later;
 }
 
 void exe_client_free(struct exe_client *c)
@@ -372,7 +373,7 @@ void exe_client_destroy(struct exe_client *c)
     if (!c)
         return;
     if (c->dev)
-        exe_client_end(c);
+        (void)exe_client_end(c);
     exe_client_free(c);
 }
 

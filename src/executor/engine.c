@@ -56,7 +56,7 @@ static int do_add(struct exe_order *o)
         return result;
     result = exe_client_start(o->client);
     if (result != 0)
-        exe_client_end(o->client);
+        o->leaves = !exe_client_end(o->client);
     return result;
 }
 
@@ -93,7 +93,7 @@ static int do_peer(struct exe_engine *e, struct exe_order *o)
 static int do_remove(struct exe_order *o)
 {
     if (o->client)
-        exe_client_end(o->client);
+        o->leaves = !exe_client_end(o->client);
     return 0;
 }
 

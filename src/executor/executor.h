@@ -57,6 +57,10 @@ struct exe_client {
     unsigned beside;       /* of those, with workers */
     bool stopping;         /* it has failed, and the order is given */
 
+    /* engine->jobs.lock: the order that waits until the device has let go of the client, and that it has. */
+    struct exe_order *removal;
+    bool gone;
+
     /* One order at a time: those that have to do with it touch the same. */
     pthread_t thread;
     bool has_thread;
@@ -136,6 +140,8 @@ GM_MUST_CHECK int exe_confine(const struct dev_ops *ops, uint32_t user, const ch
 /* --- order.c ------------------------------------------------------------------------------------------------- */
 
 void exe_jobs_init(struct exe_jobs *j);
+/* Any thread: dev_events.client_gone. */
+void exe_order_client_gone(void *arg, struct tp_session *session);
 
 /* --- client.c: a client and its thread; an order's thread unless said otherwise -------------------------------- */
 
@@ -151,11 +157,11 @@ int exe_client_start(struct exe_client *c);
 /* Ends the thread and takes the client's work off the device; its waiters return. It waits for as long as the device is answering the
  * client; a thread that does not end otherwise ends the executor. */
 void exe_client_stop(struct exe_client *c);
-/* Stops it, and the device forgets it; then nothing but exe_client_free() may be done with it. */
-void exe_client_end(struct exe_client *c);
+/* Stops it, and the device forgets it; then nothing but exe_client_free() may be done with it. False: not before the device says so. */
+bool exe_client_end(struct exe_client *c);
 /* Frees one that has ended. Main thread. */
 void exe_client_free(struct exe_client *c);
-/* Both. Main thread. NULL is fine. */
+/* Both, on a device that lets go at once. Main thread. NULL is fine. */
 void exe_client_destroy(struct exe_client *c);
 /* Any thread: sets the client's sticky error and tells server and main thread. The first call counts. */
 void exe_client_fail(struct exe_client *c, int result, uint64_t address, const char *text);

@@ -51,7 +51,9 @@ static int refuse(int server, int result, const char *reason)
 static int serve(struct exe_engine *e, const char *device)
 {
     char why[256] = "";
-    struct dev_events events = { .client_fault = exe_engine_device_fault, .arg = e };
+    struct dev_events events = { .client_fault = exe_engine_device_fault,
+                                 .client_gone = exe_order_client_gone,
+                                 .arg = e };
     const char *what;
 
     e->ops = dev_find(device, why, sizeof(why));

@@ -211,7 +211,22 @@ static void work(struct exe_engine *e, struct exe_order *o)
 {
     exe_order_work(e, o);
     pthread_mutex_lock(&e->jobs.lock);
-    gm_list_append(&e->jobs.done, &o->job);
+    if (o->leaves && !o->client->gone)
+        o->client->removal = o; /* nobody waits for that here */
+    else
+        gm_list_append(&e->jobs.done, &o->job);
+    pthread_mutex_unlock(&e->jobs.lock);
+    exe_engine_wake(e);
+}
+
+void exe_order_client_gone(void *arg, struct tp_session *session)
+{
+    struct exe_engine *e = arg;
+    struct exe_client *c = GM_CONTAINER_OF(session, struct exe_client, session);
+    pthread_mutex_lock(&e->jobs.lock);
+    c->gone = true;
+    if (c->removal)
+        gm_list_append(&e->jobs.done, &c->removal->job);
     pthread_mutex_unlock(&e->jobs.lock);
     exe_engine_wake(e);
 }

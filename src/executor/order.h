@@ -28,6 +28,7 @@ struct exe_order {
     uint64_t modules; /* a bit for each, which others may have, too */
     bool beside;      /* may take long */
     bool working;     /* a worker has it */
+    bool leaves;      /* it is carried out when the device says that the client is gone */
     bool again;       /* it could not be carried out when it was tried: the device was answering the client */
 
     /* The answer. */

@@ -2,8 +2,8 @@
  * A device that takes its time: the null device, some of whose functions wait until the test lets them go. The file named by GMUX_SLOW
  * is a FIFO: who opens it for writing learns so that one of them has begun, and a byte, or its end, lets it go.
  *
- * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which freeing
- * the client does, with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
+ * All questions wait but SLOW_STOP, after which taking the client's work off the device does, and SLOW_DESTROY, after which the client
+ * is gone later, with all such that there are then, and with a FIFO of its own (GMUX_SLOW_END); modules that have an entry "slow" when they are loaded, the last one with an
  * entry "misplaced" when it is placed; of memory what is mapped in one piece of SLOW_BYTES.
  *
  * A module with an entry "bomb" ends the executor as the system does where memory is short; one with an entry "crash" as a mistake
@@ -14,6 +14,7 @@
 #include "slow.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ static const struct dev_info *info(struct dev *d, uint32_t device)
     static struct dev_info small[DEV_DEVICES];
     small[device] = *dev_null_ops.info(d, device);
     small[device].memory_total = SLOW_MEMORY;
+    small[device].leaves_later = true;
     return &small[device];
 }
 
@@ -72,13 +74,78 @@ static void client_stop(struct dev_client *c)
     dev_null_ops.client_stop(c);
 }
 
+/* --- clients that leave later ----------------------------------------------------------------------------------------- */
+
+#define CLIENTS 64u
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    struct dev_client *client; /* NULL: a free place */
+    struct tp_session *session;
+    bool leaves; /* when the test lets it go */
+} clients[CLIENTS];
+static unsigned leaving;
+static struct dev_events told;
+
+static int client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+{
+    int r = dev_null_ops.client_create(d, config, out);
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; r == 0; i++)
+        if (!clients[i].client) {
+            clients[i].client = *out;
+            clients[i].session = config->session;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/* The lock is held. */
+static void end(unsigned i)
+{
+    dev_null_ops.client_destroy(clients[i].client);
+    told.client_gone(told.arg, clients[i].session);
+    leaving -= clients[i].leaves;
+    clients[i].client = NULL;
+    clients[i].leaves = false;
+}
+
+/* One thread for all of them. */
+static void *end_all(void *arg)
+{
+    (void)arg;
+    pthread_setname_np(pthread_self(), "leave"); /* or it is one more worker */
+    (void)wait_for_test("GMUX_SLOW_END");
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        if (clients[i].leaves)
+            end(i);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
 static void client_destroy(struct dev_client *c)
 {
-    if (c == destroyed_slowly) {
-        destroyed_slowly = NULL; /* another one may wait at the same time */
-        (void)wait_for_test("GMUX_SLOW_END");
-    }
-    dev_null_ops.client_destroy(c);
+    pthread_t thread;
+    unsigned i = 0;
+    pthread_mutex_lock(&lock);
+    while (clients[i].client != c)
+        i++;
+    clients[i].leaves = c == destroyed_slowly;
+    if (clients[i].leaves)
+        destroyed_slowly = NULL; /* another one may be where it was */
+    if (!clients[i].leaves)
+        end(i);
+    else if (leaving++ == 0 && pthread_create(&thread, NULL, end_all, NULL) != 0)
+        abort();
+    pthread_mutex_unlock(&lock);
+}
+
+static int open_device(struct dev **out, const struct dev_events *events)
+{
+    told = *events;
+    return dev_null_ops.open(out, events);
 }
 
 static int memory_map(struct dev_client *c, uint64_t address, uint64_t size)
@@ -146,8 +213,10 @@ static __attribute__((constructor)) void fill(void)
     gmux_device = dev_null_ops;
     gmux_device.contained = false; /* it opens pipes by name */
     gmux_device.name = "slow";
+    gmux_device.open = open_device;
     gmux_device.info = info;
     gmux_device.call = call;
+    gmux_device.client_create = client_create;
     gmux_device.client_stop = client_stop;
     gmux_device.client_destroy = client_destroy;
     gmux_device.memory_map = memory_map;

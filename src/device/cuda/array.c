@@ -221,7 +221,8 @@ void cuda_arrays_finish(struct dev_client *c)
         if (c->arrays[i].exists)
             destroy(c, &c->arrays[i]);
     free(c->arrays);
-    pthread_mutex_destroy(&c->arrays_lock);
+    c->arrays = NULL;
+    c->arrays_count = 0;
 }
 
 /* --- copies ------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * A client: its window, what is mapped there, and how it is taken off the device.
+ * A client: its window, and what is mapped there. How it ends is leave.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,17 +11,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "device/cuda/array.h"
-#include "device/cuda/inflight.h"
 #include "device/cuda/output.h"
 #include "device/cuda/admit.h"
-#include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
-
-/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
-#define STOP_NS       (20 * GM_NS_PER_S)
-#define STOP_AGAIN_NS (2 * GM_NS_PER_S)
-/* .. or at last anyway; less than the server's patience. */
-#define STOP_MAX_NS (120 * GM_NS_PER_S)
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
@@ -119,6 +111,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     c->came = gm_now_ns();
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
     gm_list_init(&c->link);
+    gm_list_init(&c->gone_link);
     gm_list_init(&c->ranges);
     gm_list_init(&c->pinned);
     pthread_mutex_init(&c->pinned_lock, NULL);
@@ -147,7 +140,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
         r = take_seat(c, &d->gpus[0]);
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "no room for a client: error %d", (int)r);
-        cuda_client_destroy(c);
+        cuda_client_discard(c);
         return (int)r;
     }
     cuda_output_join(c);
@@ -381,29 +374,17 @@ int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool 
     return (int)r;
 }
 
-/* What is left of a client that is going goes when nobody is held up by that; cuda_admit_end() follows. False: all are going. */
-static bool wait_to_end(struct dev_client *c)
+void cuda_unpin(struct dev *d, void *memory)
 {
-    return cuda_admit_wait(c->dev, NULL, UINT32_MAX, UINT64_MAX);
-}
-static void ended(struct dev_client *c, bool waited)
-{
-    if (waited)
-        cuda_admit_end(c->dev, UINT32_MAX);
+    (void)CUDA_CALL(d, UINT32_MAX, cuMemHostUnregister, memory);
 }
 
-/* It is mapped in all contexts. */
-static void unpin(struct dev_client *c, void *memory)
-{
-    (void)CUDA_CALL(c->dev, UINT32_MAX, cuMemHostUnregister, memory);
-}
-
-static void pinned_unmap(struct dev_client *c, struct cuda_range *r)
+void cuda_pinned_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
     cuda_owner_remove(c, r->address);
-    unpin(c, pointer(r->address));
+    cuda_unpin(c->dev, pointer(r->address));
     close_pages(r->address, r->size);
     pthread_mutex_unlock(&c->memory_lock);
     pthread_mutex_lock(&c->pinned_lock);
@@ -411,7 +392,7 @@ static void pinned_unmap(struct dev_client *c, struct cuda_range *r)
     pthread_mutex_unlock(&c->pinned_lock);
 }
 
-static void range_unmap(struct dev_client *c, struct cuda_range *r)
+void cuda_range_unmap(struct dev_client *c, struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
@@ -439,100 +420,9 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
     if (!r)
         return;
     if (!host)
-        range_unmap(c, r);
+        cuda_range_unmap(c, r);
     else if (wait_to_unpin(c)) { /* else it goes with the client */
-        pinned_unmap(c, r);
+        cuda_pinned_unmap(c, r);
         cuda_admit_end(c->dev, UINT32_MAX);
     }
-}
-
-/* --- the end ------------------------------------------------------------------------------------------------------ */
-
-/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is ended with the context, at a moment when
- * nobody else loses anything by that, if there is one. */
-static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
-{
-    struct dev *d = c->dev;
-    const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
-    uint64_t next = stopped + STOP_NS, now;
-    CUresult r = CUDA_SUCCESS;
-    cuda_enter(q->gpu);
-    while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
-        if ((now = gm_now_ns()) > next) {
-            if (cuda_freeze(d) || now > stopped + STOP_MAX_NS) {
-                gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
-                cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
-            }
-            next = now + STOP_AGAIN_NS;
-        }
-        nanosleep(&pause, NULL);
-    }
-    if (r != CUDA_SUCCESS && cuda_is_fatal(r))
-        cuda_die(d, r);
-    cuda_drains(q, false);
-}
-
-void cuda_client_stop(struct dev_client *c)
-{
-    const uint64_t now = gm_now_ns();
-    atomic_store_explicit(&c->gone, true, memory_order_relaxed);
-    cuda_hands_off(c); /* its thread has ended */
-    cuda_enter(&c->dev->gpus[0]);
-    gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        cuda_queue_drop(q);
-    gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        cuda_drains(q, q->stream != NULL);
-    gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        drain(c, q, now);
-    gm_list_for_each (q, &c->queues, struct dev_queue, link)
-        cuda_output_drop(q); /* from here on nobody else moves its completion word */
-    cuda_output_stop(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
-        range_unmap(c, r); /* which takes no time, whatever runs */
-}
-
-void cuda_client_destroy(struct dev_client *c)
-{
-    if (!c)
-        return;
-    const struct cuda_driver *api = &c->dev->api;
-    cuda_enter(&c->dev->gpus[0]);
-    cuda_runs_finish(c);
-    gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
-        cuda_queue_destroy(q);
-    cuda_places_collect(c, true);
-    gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
-        cuda_module_unload(m);
-    bool waited = wait_to_end(c);
-    cuda_arrays_finish(c);
-    ended(c, waited);
-    cuda_link_finish(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
-        range_unmap(c, r);
-    gm_list_for_each_safe (r, &c->pinned, struct cuda_range, link) {
-        waited = wait_to_end(c);
-        pinned_unmap(c, r);
-        ended(c, waited);
-    }
-    waited = wait_to_end(c);
-    if (c->registered)
-        unpin(c, c->session->streams);
-    ended(c, waited);
-    if (c->reserved)
-        (void)api->cuMemAddressFree(c->base, c->half);
-    if (c->host_reserved)
-        munmap(pointer(c->base + c->half), c->half);
-    cuda_owners_finish(c);
-    cuda_output_leave(c);
-    waited = wait_to_end(c);
-    cuda_capacity_shrink(c->dev);
-    cuda_words_finish(c);
-    ended(c, waited);
-    tp_output_finish(&c->output);
-    pthread_mutex_destroy(&c->moves_lock);
-    pthread_mutex_destroy(&c->pinned_lock);
-    pthread_mutex_destroy(&c->memory_lock);
-    pthread_mutex_destroy(&c->arrivals_lock);
-    pthread_mutex_destroy(&c->modules_lock);
-    free(c);
 }

@@ -166,6 +166,7 @@ static void describe(struct cuda_gpu *g)
     i->memory_apart = true;
     i->launch_attributes = true;
     i->runs_elsewhere = true;
+    i->leaves_later = true;
     i->depth_max = CUDA_DEPTH;
 }
 
@@ -317,7 +318,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_NO_DEVICE;
     }
     CUresult r = start(d);
-    if (r == CUDA_SUCCESS && cuda_watch_start(d) < 0)
+    if (r == CUDA_SUCCESS && (cuda_watch_start(d) < 0 || cuda_leave_start(d) < 0))
         r = CUDA_ERROR_OPERATING_SYSTEM;
     if (r != CUDA_SUCCESS) {
         gm_error(&topic, "the NVIDIA driver does not start: error %d", (int)r);

@@ -130,6 +130,8 @@ struct dev {
     bool resting;          /* the watch makes a longer pause .. */
     bool newcomer;         /* .. and there is a queue that it has not seen */
     struct gm_list clients;
+    struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
+    pthread_cond_t more_gone;
     struct gm_list
         leaving; /* leaving_lock, which is before `lock`; graphs that were destroyed while they ran (capacity.c) */
     pthread_mutex_t leaving_lock;
@@ -197,6 +199,7 @@ struct cuda_memory {
 
 struct dev_client {
     struct gm_list link;
+    struct gm_list gone_link; /* dev->gone */
     struct dev *dev;
     struct tp_session *session;
     uint32_t uid;
@@ -400,12 +403,25 @@ int cuda_client_device(struct dev_client *c, uint32_t device);
 int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
-void cuda_client_stop(struct dev_client *c);
-void cuda_client_destroy(struct dev_client *c);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
                        uint32_t device, uint32_t access);
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
+
+/* Unpins, at a safe point of all contexts, in all of which it is mapped. */
+void cuda_unpin(struct dev *d, void *memory);
+void cuda_pinned_unmap(struct dev_client *c, struct cuda_range *r);
+/* Of a device's memory. Waits for nothing. */
+void cuda_range_unmap(struct dev_client *c, struct cuda_range *r);
+
+/* --- leave.c */
+/* Starts the thread that sees clients out. 0 or -errno */
+GM_MUST_CHECK int cuda_leave_start(struct dev *d);
+void cuda_client_stop(struct dev_client *c);
+/* events.client_gone() follows. */
+void cuda_client_destroy(struct dev_client *c);
+/* One that was never whole: it is gone. */
+void cuda_client_discard(struct dev_client *c);
 
 /* --- far.c: memory of another GPU than the queue's */
 /* An order's thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */

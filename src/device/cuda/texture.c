@@ -160,4 +160,6 @@ void cuda_objects_finish(struct dev_client *c)
         if (c->objects[i].exists)
             destroy(c, &c->objects[i]);
     free(c->objects);
+    c->objects = NULL;
+    c->objects_count = 0;
 }

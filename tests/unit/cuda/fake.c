@@ -797,6 +797,7 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     pthread_mutex_init(&c->owners_lock, NULL);
     pthread_mutex_init(&c->memory_lock, NULL);
     gm_list_init(&c->link);
+    gm_list_init(&c->gone_link);
     gm_list_init(&c->places);
     gm_list_init(&c->ranges);
     gm_list_init(&c->pinned);

@@ -1,6 +1,7 @@
 /* Who waits for a kernel that runs on: whoever wants what the driver waits with, and nobody else. */
 #include <criterion/criterion.h>
 #include <sched.h>
+#include <stdlib.h>
 
 #include "device/cuda/admit.h"
 #include "device/cuda/fallback.h"
@@ -340,6 +341,33 @@ Test(admit, nobody_waits_for_a_context_that_has_ended, .init = begin, .fini = en
     fake_hold(runs_on->stream, false);
     for (unsigned i = 0; i < 10; i++)
         fake_client_end(ten[i]);
+}
+
+static _Atomic unsigned gone;
+
+static void is_gone(void *arg, struct tp_session *session)
+{
+    tp_session_detach(session);
+    free(session);
+    gone++;
+}
+
+/* Its memory is unpinned at a safe point, and whoever asked for its end does something else meanwhile. */
+Test(admit, nobody_waits_with_whoever_leaves, .init = begin, .fini = end)
+{
+    d->events.client_gone = is_gone;
+    cr_assert_eq(cuda_leave_start(d), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        struct dev_client *c = fake_client(d, FAKE_SMS, 0);
+        (void)queue(c);
+        cuda_client_stop(c);
+        cuda_client_destroy(c);
+    }
+    launches_go_on();
+    cr_assert_eq(gone, 0);
+    fake_hold(runs_on->stream, false);
+    while (gone < 8)
+        sched_yield();
 }
 
 /* Before the context is given up: nobody is to lose anything by that, but for the one whose kernel it is. */

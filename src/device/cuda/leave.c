@@ -1,0 +1,176 @@
+/*
+ * A client's end. First its work is taken off the device. Then it is taken apart; what of that wants contexts idle (arrays, and all that is pinned)
+ * may have to wait for as long as somebody else's kernel runs. One thread does that for all clients, so that those who come and
+ * go beside a kernel without end leave no threads behind.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "device/cuda/admit.h"
+#include "device/cuda/array.h"
+#include "device/cuda/capacity.h"
+#include "device/cuda/inflight.h"
+#include "device/cuda/output.h"
+
+/* A kernel of a client that is gone may run this long. Then the executor ends itself to be rid of it, when nobody has anything in flight .. */
+#define STOP_NS       (20 * GM_NS_PER_S)
+#define STOP_AGAIN_NS (2 * GM_NS_PER_S)
+/* .. or at last anyway; less than the server's patience. */
+#define STOP_MAX_NS (120 * GM_NS_PER_S)
+/* Of one client so much is unpinned at one safe point, and one range at least. */
+#define UNPIN_NS GM_NS_PER_MS
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
+
+/* --- its work ----------------------------------------------------------------------------------------------------- */
+
+/* A kernel that runs can only be waited for: the context is everybody's. One that does not end is ended with the context, at a moment when
+ * nobody else loses anything by that, if there is one. */
+static void drain(struct dev_client *c, struct dev_queue *q, uint64_t stopped)
+{
+    struct dev *d = c->dev;
+    const struct timespec pause = { .tv_nsec = 100 * (long)GM_NS_PER_US };
+    uint64_t next = stopped + STOP_NS, now;
+    CUresult r = CUDA_SUCCESS;
+    cuda_enter(q->gpu);
+    while (q->stream && (r = d->api.cuStreamQuery(q->stream)) == CUDA_ERROR_NOT_READY) {
+        if ((now = gm_now_ns()) > next) {
+            if (cuda_freeze(d) || now > stopped + STOP_MAX_NS) {
+                gm_error(&topic, "a kernel of a client that is gone does not end; giving up the context");
+                cuda_die(d, CUDA_ERROR_LAUNCH_TIMEOUT);
+            }
+            next = now + STOP_AGAIN_NS;
+        }
+        nanosleep(&pause, NULL);
+    }
+    if (r != CUDA_SUCCESS && cuda_is_fatal(r))
+        cuda_die(d, r);
+    cuda_drains(q, false);
+}
+
+void cuda_client_stop(struct dev_client *c)
+{
+    const uint64_t now = gm_now_ns();
+    atomic_store_explicit(&c->gone, true, memory_order_relaxed);
+    cuda_hands_off(c); /* its thread has ended */
+    cuda_enter(&c->dev->gpus[0]);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        cuda_queue_drop(q);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        cuda_drains(q, q->stream != NULL);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        drain(c, q, now);
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        cuda_output_drop(q); /* from here on nobody else moves its completion word */
+    cuda_output_stop(c);
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
+        cuda_range_unmap(c, r); /* which takes no time, whatever runs */
+}
+
+/* --- the rest ----------------------------------------------------------------------------------------------------- */
+
+/* All that goes at once. Its memory was unmapped when it was stopped, unless it never began. */
+static void take_apart(struct dev_client *c)
+{
+    cuda_enter(&c->dev->gpus[0]);
+    cuda_runs_finish(c);
+    gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
+        cuda_queue_destroy(q);
+    cuda_places_collect(c, true);
+    gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
+        cuda_module_unload(m);
+    cuda_link_finish(c);
+    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
+        cuda_range_unmap(c, r);
+}
+
+/* There is a safe point of all contexts, or all of them are going. True: nothing is left that needs one. */
+static bool unpin_some(struct dev_client *c)
+{
+    const uint64_t until = gm_now_ns() + UNPIN_NS;
+    cuda_enter(&c->dev->gpus[0]);
+    cuda_arrays_finish(c);
+    gm_list_for_each_safe (r, &c->pinned, struct cuda_range, link) {
+        cuda_pinned_unmap(c, r);
+        if (gm_now_ns() > until)
+            return false;
+    }
+    if (c->registered)
+        cuda_unpin(c->dev, c->session->streams);
+    cuda_output_leave(c); /* what it needs of local memory does not count any more */
+    cuda_capacity_shrink(c->dev);
+    cuda_words_finish(c);
+    return true;
+}
+
+/* Waits until nobody is held up by that. */
+static void finish(struct dev_client *c)
+{
+    for (bool over = false; !over;) {
+        const bool waited = cuda_admit_wait(c->dev, NULL, UINT32_MAX, UINT64_MAX);
+        over = unpin_some(c);
+        if (waited)
+            cuda_admit_end(c->dev, UINT32_MAX);
+    }
+    if (c->reserved)
+        (void)c->dev->api.cuMemAddressFree(c->base, c->half);
+    if (c->host_reserved)
+        munmap((void *)(uintptr_t)(c->base + c->half), c->half);
+    cuda_owners_finish(c);
+    tp_output_finish(&c->output);
+    pthread_mutex_destroy(&c->moves_lock);
+    pthread_mutex_destroy(&c->pinned_lock);
+    pthread_mutex_destroy(&c->memory_lock);
+    pthread_mutex_destroy(&c->arrivals_lock);
+    pthread_mutex_destroy(&c->modules_lock);
+    free(c);
+}
+
+static void *finish_all(void *arg)
+{
+    struct dev *d = arg;
+    pthread_setname_np(pthread_self(), "leave");
+    pthread_mutex_lock(&d->lock);
+    for (;;) {
+        while (gm_list_empty(&d->gone))
+            pthread_cond_wait(&d->more_gone, &d->lock);
+        struct dev_client *c = gm_list_entry(d->gone.next, struct dev_client, gone_link);
+        struct tp_session *session = c->session;
+        gm_list_remove(&c->gone_link);
+        pthread_mutex_unlock(&d->lock);
+        finish(c);
+        d->events.client_gone(d->events.arg, session);
+        pthread_mutex_lock(&d->lock);
+    }
+    return NULL;
+}
+
+int cuda_leave_start(struct dev *d)
+{
+    pthread_t thread;
+    gm_list_init(&d->gone);
+    pthread_cond_init(&d->more_gone, NULL);
+    int r = pthread_create(&thread, NULL, finish_all, d);
+    if (r == 0)
+        pthread_detach(thread);
+    return -r;
+}
+
+void cuda_client_destroy(struct dev_client *c)
+{
+    struct dev *d = c->dev;
+    take_apart(c);
+    pthread_mutex_lock(&d->lock);
+    gm_list_append(&d->gone, &c->gone_link);
+    pthread_cond_signal(&d->more_gone);
+    pthread_mutex_unlock(&d->lock);
+}
+
+void cuda_client_discard(struct dev_client *c)
+{
+    take_apart(c);
+    finish(c);
+}
