@@ -43,6 +43,7 @@ static void context_ends(struct rt_context *c)
     rt_array_destroy_all(c);
     rt_module_destroy_all(c);
     rt_library_context_ends(c);
+    rt_heap_end(c);
     rt_memory_destroy_all(c);
 }
 

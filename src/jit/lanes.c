@@ -378,12 +378,6 @@ void jit_emit_helper(struct jit_gen *g)
     case IR_HELPER_VPRINTF:
         emit_printf(g);
         return;
-    case IR_HELPER_MALLOC:
-        if (g->i->dst_count)
-            jit_set(g, 0, LLVMConstInt(g->i64, 0, 0));
-        return;
-    case IR_HELPER_FREE:
-        return;
     case IR_HELPER_ASSERTFAIL:
         emit_assertion(g);
         return;

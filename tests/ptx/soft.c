@@ -18,6 +18,7 @@
 #include "device/soft/loader/compiler.h"
 #include "device/soft/ptx/ptx.h"
 
+#define HEAP_BYTES    (1u << 20)
 #define WINDOW_BYTES  (64u << 20)
 #define PARAMS_MAX    32764
 #define STACK_BYTES   2048 /* per thread */
@@ -195,6 +196,22 @@ void *soft_bench_alloc(struct soft_bench *s, size_t bytes)
     return s->window + at;
 }
 
+/* What the program's library does for modules that call malloc (device/soft/ptx/heap.c). */
+static bool place_heap(struct soft_bench *s)
+{
+    for (uint32_t k = 0; k < s->module->symbol_count; k++) {
+        if (!s->globals[k] || strcmp(ir_name(s->module, s->module->symbols[k].name), "__gmux$heap") != 0)
+            continue;
+        uint8_t *heap = soft_bench_alloc(s, HEAP_BYTES);
+        if (!heap)
+            return false;
+        memset(heap, 0, HEAP_BYTES);
+        const uint64_t value[2] = { (uint64_t)(uintptr_t)heap, HEAP_BYTES };
+        memcpy((uint8_t *)(uintptr_t)s->globals[k], value, sizeof(value));
+    }
+    return true;
+}
+
 /* Global and const symbols get their places, then their initial bytes and the addresses in them. */
 static bool place_globals(struct soft_bench *s)
 {
@@ -215,6 +232,8 @@ static bool place_globals(struct soft_bench *s)
         if (y->init_size)
             memcpy(p, m->init_bytes + y->init, y->init_size);
     }
+    if (!place_heap(s))
+        return false;
     for (uint32_t k = 0; k < m->reloc_count; k++) {
         const struct ir_reloc *r = &m->relocs[k];
         uint64_t value = (s->globals[r->target] + (uint64_t)r->addend) >> r->shift;

@@ -384,6 +384,7 @@ static int load_fd(struct rt_module *m, int fd, size_t size, uint32_t kind, stru
     m->number = loaded.module;
     m->globals = loaded.globals_address;
     r = read_info(m, loaded.info_fd, loaded.globals_address);
+    r = r ? r : rt_heap_enter(m);
     gm_close(loaded.info_fd);
     if (r)
         (void)rt_request_module_unload(rt_session, m->number);

@@ -137,6 +137,11 @@ struct rt_jit_log {
 int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values);
 void rt_jit_log_give(const struct rt_jit_log *log, const char *info, const char *error);
 
+/* heap.c. If the module's kernels call malloc: its context has a heap now, and the module knows where. CUresult. */
+int rt_heap_enter(struct rt_module *m);
+/* With the context: nothing runs in it. */
+void rt_heap_end(struct rt_context *c);
+
 /* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
 int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
 /* The same from a file. */

@@ -95,6 +95,7 @@ static int renew(const struct rt_library *l, struct rt_module *m)
     const uint32_t old = m->number;
     m->number = loaded.module;
     r = m->by_name ? rt_lookup_again(m) : move_variables(m, loaded.globals_address);
+    r = r ? r : rt_heap_enter(m);
     (void)rt_request_module_unload(rt_session, old);
     return r;
 }

@@ -17,8 +17,7 @@
 struct rt_table rt_contexts = RT_TABLE(RT_KIND_CONTEXT, struct rt_context);
 pthread_mutex_t rt_context_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A device's primary context, made as a handle when first named. CUresult. */
-static int primary_find(CUdevice dev, struct rt_context **out)
+int rt_context_primary(CUdevice dev, struct rt_context **out)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* inside rt_context_lock */
     static struct rt_context *primaries[RT_DEVICES];
@@ -42,7 +41,7 @@ static struct rt_context *primary_by_alias(CUcontext handle)
 {
     struct rt_context *c;
     int device = rt_companion_device(handle);
-    return device >= 0 && primary_find(device, &c) == CUDA_SUCCESS ? c : NULL;
+    return device >= 0 && rt_context_primary(device, &c) == CUDA_SUCCESS ? c : NULL;
 }
 
 struct rt_context *rt_context_find(CUcontext handle, bool active)
@@ -213,7 +212,7 @@ CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_find(dev, &c);
+    int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS && !atomic_load(&c->active)) {
         rt_context_set_flags(c, c->wanted | CU_CTX_MAP_HOST);
         r = activate(c);
@@ -239,7 +238,7 @@ CUresult rt_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
     struct rt_context *c;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_find(dev, &c);
+    int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS && c->references == 0)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else if (r == CUDA_SUCCESS && --c->references == 0 && atomic_load(&c->active))
@@ -257,7 +256,7 @@ CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
     struct rt_context *c;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_find(dev, &c);
+    int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS && atomic_load(&c->active))
         rt_context_destroy(c); /* whoever has retained it still releases it */
     if (r == CUDA_SUCCESS)
@@ -277,7 +276,7 @@ CUresult rt_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
     if (!rt_context_flags_ok(flags) || (flags & CU_CTX_MAP_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_find(dev, &c);
+    int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS) {
         c->wanted = flags;
         rt_context_set_flags(c, flags | CU_CTX_MAP_HOST);
@@ -297,7 +296,7 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     if (!flags || !active)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&rt_context_lock);
-    int r = primary_find(dev, &c);
+    int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS) {
         *flags = c->wanted;
         *active = atomic_load(&c->active);

@@ -44,6 +44,8 @@ struct rt_context {
     _Atomic(struct rt_local *) locals;  /* export_table.c: what libraries keep with it */
     CUfunc_cache cache_config;
     uint64_t limits[RT_LIMITS];
+    _Atomic uint64_t heap; /* of kernels (module/heap.c); 0: none yet. Its lock to make it */
+    uint64_t heap_size;
     CUstream graph_branches[8]; /* graph lock: streams of our own for branches of graphs, made at first use */
     CUstream barrier; /* context_event.c's lock: a stream of our own for what concerns all, made at first use */
     uint32_t barrier_number;      /* its number .. */
@@ -133,6 +135,8 @@ static inline struct rt_context *rt_context_owner(struct rt_context *c)
     return c && GM_UNLIKELY(c->root != NULL) ? c->root : c;
 }
 
+/* A device's primary context, made as a handle when first named. CUresult. */
+int rt_context_primary(CUdevice device, struct rt_context **out);
 /* A green context on the device, published; it keeps the primary one. CUresult. */
 int rt_context_create_green(CUdevice device, uint32_t part, uint32_t multiprocessors, struct rt_context **out);
 /* CUDA_ERROR_INVALID_CONTEXT if there is none. */

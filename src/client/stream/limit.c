@@ -68,6 +68,9 @@ static int take_value(const struct rt_context *c, CUlimit limit, size_t *value)
         *value = multiple(GM_MAX(*value, (size_t)512 << 10), 256);
         return CUDA_SUCCESS;
     case CU_LIMIT_MALLOC_HEAP_SIZE:
+        if (atomic_load(
+                &c->heap)) /* as the CUDA C++ Programming Guide has it: before a module that calls malloc is loaded */
+            return CUDA_ERROR_INVALID_VALUE;
         *value = GM_MAX(*value, (size_t)4 << 20);
         return CUDA_SUCCESS;
     case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:

@@ -63,7 +63,7 @@ static const struct bad statements[] = {
     { "mov.u32 %r0, 09;", 5, 14, "malformed integer", -EINVAL },
     { "mov.u32 %r0, %tid.v;", 5, 14, "'%tid' is not declared", -EINVAL },
     { "mov.u32 %r0, %envreg03;", 5, 14, "'%envreg03' is not declared", -EINVAL },
-    { "mov.u32 %r0, %reserved_smem_offset_1;", 5, 14, "'%reserved_smem_offset_1' is not supported", -ENOTSUP },
+    { "mov.u32 %r0, %reserved_smem_offset_2;", 5, 14, "'%reserved_smem_offset_2' is not declared", -EINVAL },
     { "mov.u64 %rd0, %tid.x;", 5, 15, "'%tid.x' is .u32", -EINVAL },
     { "mov.u32 %r0, k;", 5, 14, "the address of 'k' does not fit .u32", -EINVAL },
     { "add.u64 %rd0, %rd0, k;", 5, 21, "'k' is no register", -EINVAL },

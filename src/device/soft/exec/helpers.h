@@ -1,7 +1,6 @@
 /*
  * What a kernel may call in the host: vprintf and __assertfail; and what instructions mean that both interpreter and
- * compiled code leave to a C function. (malloc answers NULL and free does nothing; neither
- * needs a helper.) The table is one per client, because it holds the client's print buffer.
+ * compiled code leave to a C function. The table is one per client, because it holds the client's print buffer.
  *
  * Helpers run inside run_block: code.h's rule holds for them, they neither allocate nor lock, and they can be left at
  * any instruction by a fault in memory they read for the kernel.

@@ -226,7 +226,6 @@ const struct interp_insn *interp_helper(const struct interp_insn *i, struct inte
                 b->helpers->assert_fail(b, r->first_thread + l, s[0], s[1], (uint32_t)s[2], s[3]);
             return interp_fault(r, SOFT_FAULT_ASSERT, 0, l);
         }
-        /* malloc: there is no device heap, it answers NULL; free does nothing. */
         if (x->d[0] != INTERP_NOWHERE)
             interp_lane_write(r, x->d[0], x->d_width[0], l, result);
     }

@@ -325,8 +325,6 @@ struct ir_helper_info {
 
 static const struct ir_helper_info helpers[IR_HELPER_COUNT] = {
     [IR_HELPER_VPRINTF] = { IR_B32, 2, { IR_B64, IR_B64 } },
-    [IR_HELPER_MALLOC] = { IR_B64, 1, { IR_B64 } },
-    [IR_HELPER_FREE] = { IR_VOID, 1, { IR_B64 } },
     [IR_HELPER_ASSERTFAIL] = { IR_VOID, 5, { IR_B64, IR_B64, IR_B32, IR_B64, IR_B64 } },
 };
 

@@ -465,8 +465,6 @@ struct ir_fn {
 /* Host functions that a kernel may call; arguments as in CUDA's device runtime. */
 enum ir_helper {
     IR_HELPER_VPRINTF,    /* s32 (u64 format, u64 arguments): both generic addresses */
-    IR_HELPER_MALLOC,     /* u64 (u64 size) */
-    IR_HELPER_FREE,       /* (u64) */
     IR_HELPER_ASSERTFAIL, /* (u64 message, u64 file, u32 line, u64 function, u64 char size): ends the kernel */
     IR_HELPER_COUNT,
 };

@@ -28,8 +28,6 @@ const struct ir_sreg_info ir_sregs[IR_SREG_COUNT] = {
 
 const char *const ir_helper_names[IR_HELPER_COUNT] = {
     [IR_HELPER_VPRINTF] = "vprintf",
-    [IR_HELPER_MALLOC] = "malloc",
-    [IR_HELPER_FREE] = "free",
     [IR_HELPER_ASSERTFAIL] = "__assertfail",
 };
 

@@ -168,14 +168,6 @@ static bool finish_module(struct ptx_parser *p)
     return true;
 }
 
-static bool parse_runtime(struct ptx_parser *p)
-{
-    if (!ptx_wants_runtime(p))
-        return true;
-    ptx_read_runtime(p);
-    return ptx_parse_units(p) && ptx_unit_end(p);
-}
-
 static bool parse(struct ptx_parser *p, const char *text, size_t size)
 {
     ptx_words_init(&p->words);
@@ -191,7 +183,7 @@ static bool parse(struct ptx_parser *p, const char *text, size_t size)
         return false;
     ptx_lexer_init(&p->lexer, text, size);
     ptx_advance(p);
-    return ptx_parse_module(p) && ptx_unit_end(p) && parse_runtime(p) && ptx_link(p) && finish_module(p);
+    return ptx_parse_module(p) && ptx_unit_end(p) && ptx_add_runtime(p) && ptx_link(p) && finish_module(p);
 }
 
 int ptx_parse(const char *text, size_t size, struct ir_module **out, struct ptx_error *err)

@@ -4,7 +4,7 @@
  *   names.c    scopes                              decl.c     variables, registers, initial values
  *   body.c     statements, labels, calls           instr.c    opcode, modifiers, their rules
  *   operand.c  operands                                lacking.c  what this device does not have
- *   runtime.c  the device runtime
+ *   runtime.c, heap.c  the device runtime
  *   forms.c    the forms of operand lists             link.c     what several units have in common
  *
  * Recursive descent over one token of look-ahead. Every function returns false once something is wrong; the first
@@ -219,9 +219,10 @@ bool ptx_link(struct ptx_parser *p);
 void ptx_place_of(const struct ptx_parser *p, struct ptx_error *place);
 
 /* runtime.c */
-/* True if functions of the device runtime are called and not defined; .. and they are the text to read from now on. */
-bool ptx_wants_runtime(const struct ptx_parser *p);
-void ptx_read_runtime(struct ptx_parser *p);
+/* Behind the text: units with the functions of the device runtime that it declares and does not define. */
+bool ptx_add_runtime(struct ptx_parser *p);
+extern const char ptx_heap[]; /* heap.c: malloc, free */
+extern const size_t ptx_heap_size;
 /* A half of the workspace's address, 0 the lower one: the value of %envreg2, 1: of %envreg1. */
 bool ptx_parse_workspace(struct ptx_parser *p, const struct ptx_token *t, unsigned half, struct ir_src *out);
 

@@ -1,5 +1,5 @@
 /*
- * What the device has of its own for programs that would link NVIDIA's device runtime: the grid's barrier. %envreg2 and
+ * What the device has of its own for programs that would link NVIDIA's device runtime: the grid's barrier, here, and malloc (heap.c). %envreg2 and
  * %envreg1 are the lower and the upper half of the address of the launch's workspace, as compilers' headers for
  * cooperative groups expect it, or 0 in a launch that is not cooperative; here it is a hidden parameter. The barrier is
  * the word behind the first one: every block adds 1, one of them so much more that the last one changes the upper bit.
@@ -13,9 +13,7 @@
 
 #include "device/soft/ir/spaces.h"
 
-static const char *const prefixes[] = { "cudaCG", "cudaGraphSetConditional" };
-
-static const char runtime[] =
+static const char grids[] =
     "\n.pragma \"gmux unit own device runtime\";\n"
     ".version 6.0\n.target sm_50\n.address_size 64\n"
     /* 1: the grid's, 2: that of several grids, which there is not. */
@@ -73,25 +71,45 @@ static const char runtime[] =
     " .reg .b32 %r; .reg .b64 %h; ld.param.u64 %h, [handle]; ld.param.u32 %r, [value];\n"
     " st.volatile.u32 [%h], %r; ret;\n}\n";
 
-bool ptx_wants_runtime(const struct ptx_parser *p)
+static bool begins(const char *name, const char *with)
+{
+    return strncmp(name, with, strlen(with)) == 0;
+}
+
+static bool is_of_grids(const char *name)
+{
+    return begins(name, "cudaCG") || strcmp(name, "cudaGraphSetConditional") == 0;
+}
+
+static bool is_of_heap(const char *name)
+{
+    return strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0;
+}
+
+static bool lacks(const struct ptx_parser *p, bool (*is_one)(const char *name))
 {
     for (uint32_t n = 0; n < p->link_count; n++) {
         const struct ptx_link *l = &p->links[n];
-        if (l->kind != PTX_NAME_FN || p->m->fns[l->index].is_defined)
-            continue;
-        for (unsigned i = 0; i < GM_ARRAY_LEN(prefixes); i++)
-            if (strncmp(ir_name(p->m, p->m->fns[l->index].name), prefixes[i], strlen(prefixes[i])) == 0)
-                return true;
+        if (l->kind == PTX_NAME_FN && !p->m->fns[l->index].is_defined &&
+            is_one(ir_name(p->m, p->m->fns[l->index].name)))
+            return true;
     }
     return false;
 }
 
-void ptx_read_runtime(struct ptx_parser *p)
+static bool read_unit(struct ptx_parser *p, const char *text, size_t size)
 {
     uint32_t line = p->lexer.line;
-    ptx_lexer_init(&p->lexer, runtime, sizeof(runtime) - 1);
+    ptx_lexer_init(&p->lexer, text, size);
     p->lexer.line = line + 1; /* behind the text's lines */
     ptx_advance(p);
+    return ptx_parse_units(p) && ptx_unit_end(p);
+}
+
+bool ptx_add_runtime(struct ptx_parser *p)
+{
+    return (!lacks(p, is_of_grids) || read_unit(p, grids, sizeof(grids) - 1)) &&
+           (!lacks(p, is_of_heap) || read_unit(p, ptx_heap, ptx_heap_size));
 }
 
 /* %envreg1, %envreg2 as a load. */
