@@ -107,6 +107,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
+    c->uid = config->uid;
     atomic_init(&c->stack_limit, STACK_LIMIT);
     gm_list_init(&c->modules);
     pthread_mutex_init(&c->modules_lock, NULL);

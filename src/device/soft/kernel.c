@@ -49,7 +49,9 @@ static void variant_order(struct soft_variant *v)
     struct soft_kernel *k = v->kernel;
     struct dev_module *m = k->module;
     struct soft_compiler *compiler = m->client->dev->compiler;
-    struct soft_job job = { .owner = m->client, .text = m->text, .text_size = m->text_size, .entry = k->name };
+    struct soft_job job = {
+        .owner = m->client, .uid = m->client->uid, .text = m->text, .text_size = m->text_size, .entry = k->name
+    };
 
     if (!compiler || !m->text)
         return;

@@ -34,6 +34,7 @@ struct dev {
 
 struct dev_client {
     struct dev *dev;
+    uint32_t uid;
     struct dev_window window;
     struct dev_work work;
     struct soft_account account;

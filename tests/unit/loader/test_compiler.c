@@ -1,4 +1,4 @@
-/* The compiler client without a working compiler: it says so and nothing else happens. */
+/* The compiler client without a compiler that works, or with one that lies. */
 #include "device/soft/loader/compiler.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ Test(compiler, cached_object_needs_no_helper)
     size_t size, key_size;
     make_directory(directory);
     char *object = read_named("LOADER_SAMPLE", &size);
-    void *key = loader_key_create(&nobody, job.text, job.text_size, job.entry, &job.options, &key_size);
+    void *key = loader_key_create(&nobody, job.uid, job.text, job.text_size, job.entry, &job.options, &key_size);
     cr_assert_eq(loader_cache_open(&cache, directory, 1 << 20, 0), 0);
     cr_assert_eq(loader_cache_put(cache, key, key_size, object, size), 0);
     loader_cache_close(cache);
@@ -63,8 +63,39 @@ Test(compiler, cached_object_needs_no_helper)
     other = job;
     other.entry = "l";
     cr_assert_null(soft_compiler_lookup(c, &other));
+    other = job; /* of another user: what made it was nobody whom he has to believe */
+    other.uid = job.uid + 1;
+    cr_assert_null(soft_compiler_lookup(c, &other));
     soft_compiler_destroy(c);
     remove_directory(directory);
     free(object);
     free(key);
+}
+
+/* By the reason of a refusal the liar says which job of its process it is; or that it is the answer to a job that had not come yet. */
+static void expect(struct soft_compiler *c, const void *owner, const char *answer)
+{
+    struct soft_job j = job;
+    bool unsupported;
+    char why[256] = "";
+    j.owner = owner;
+    cr_assert_null(soft_compiler_compile(c, &j, &unsupported, why, sizeof(why)));
+    cr_assert_str_eq(why, answer);
+}
+
+/* gmux-jit, once a hostile text has taken it over, answers what others have yet to ask. Nobody but who has sent that text hears it. */
+Test(compiler, process_that_was_taken_over)
+{
+    static const char one, other;
+    struct soft_compiler *c;
+    struct soft_compiler_config config = { .helper = getenv("LOADER_LIAR"), .cache_dir = "" };
+    cr_assert_not_null(config.helper);
+    cr_assert_eq(soft_compiler_create(&c, &config), 0);
+    expect(c, &one, "job 1");
+    expect(c, &one, "forged");
+    expect(c, &other, "job 1");
+    expect(c, &one, "job 1");
+    soft_compiler_cancel(c, &one); /* it has gone, and another client is where it was */
+    expect(c, &one, "job 1");
+    soft_compiler_destroy(c);
 }

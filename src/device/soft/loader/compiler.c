@@ -43,6 +43,7 @@ struct lane {
     bool dropped;           /* the job is to end; the compiler's lock */
     struct loader_job *job; /* being compiled; the compiler's lock */
     uint64_t began_ns;      /* with it; the compiler's lock */
+    const void *served;     /* the owner whom the process has worked for, or the lane itself; the compiler's lock */
     pthread_t thread;
     struct loader_helper helper; /* the thread's */
 };
@@ -126,6 +127,7 @@ int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_
     for (int i = 0; i < 2; i++) {
         struct lane *l = &c->lanes[i];
         l->compiler = c;
+        l->served = l;
         l->slow = i == 1;
         loader_helper_init(&l->helper);
         l->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -175,7 +177,7 @@ static void *make_key(struct soft_compiler *c, const struct soft_job *job, size_
 {
     if (!c->cache)
         return NULL;
-    return loader_key_create(&c->helper_id, job->text, job->text_size, job->entry, &job->options, size);
+    return loader_key_create(&c->helper_id, job->uid, job->text, job->text_size, job->entry, &job->options, size);
 }
 
 /* *refused: there is none to be had, and `why` says why. */
@@ -218,12 +220,18 @@ static void set_broken(struct soft_compiler *c, const char *what)
         gm_warn(&topic, "%s: %s: interpreter only", c->path, what);
 }
 
-/* The helper, started if it is not running. 0 or -errno. */
-static int ensure_helper(struct lane *l)
+/* The owner's helper, started if it is not running. 0 or -errno. */
+static int ensure_helper(struct lane *l, const void *owner)
 {
     struct soft_compiler *c = l->compiler;
     struct soft_job_answer hello;
     int fd = -1;
+    pthread_mutex_lock(&c->lock);
+    bool others = l->served != owner;
+    l->served = owner;
+    pthread_mutex_unlock(&c->lock);
+    if (others)
+        loader_helper_stop(&l->helper);
     if (l->helper.pid >= 0)
         return 0;
     if (!c->path[0])
@@ -337,7 +345,7 @@ static struct soft_code *compile(struct lane *l, const struct soft_job *job, boo
     int r;
     bool again = false;
     do {
-        r = ensure_helper(l);
+        r = ensure_helper(l, job->owner);
         uint64_t used = r == 0 ? loader_helper_processor_ns(&l->helper) : 0;
         if (r == 0)
             r = loader_helper_send(&l->helper, job->text, job->text_size, job->entry, &job->options);
@@ -512,6 +520,8 @@ void soft_compiler_cancel(struct soft_compiler *c, const void *owner)
         soft_compiler_drop(c, owner);
         pthread_mutex_lock(&c->lock);
         end_job(&c->lanes[i], owner);
+        if (c->lanes[i].served == owner) /* a later owner may have the same address */
+            c->lanes[i].served = &c->lanes[i];
         pthread_mutex_unlock(&c->lock);
     }
     soft_compiler_drop(c, owner);

@@ -6,6 +6,9 @@
  * answer and kept while jobs come. When it is missing, crashes or hangs, kernels stay in the interpreter,
  * which computes the same; the log says so once.
  *
+ * gmux-jit reads hostile text. A process works for one owner only, and its code is cached for one user only: who takes one over makes nobody
+ * else's code.
+ *
  * Jobs are their owner's, and owners take turns (queue.h). A job that takes over a second while another owner waits is put
  * off: it begins again in a process beside the first, where the slow ones of all wait for each other only.
  *
@@ -32,7 +35,8 @@ struct soft_compiler_config {
 
 /* What to compile. Text and entry need to live until the job is done, or for the call where there is no job. */
 struct soft_job {
-    const void *owner; /* whose it is, for turns and soft_compiler_cancel(); never looked at */
+    const void *owner; /* whose it is, for turns, gmux-jit's processes and soft_compiler_cancel(); never looked at */
+    uint32_t uid;      /* of the user whose text it is: code in the cache is for jobs of the same user */
     const char *text;  /* the module's PTX; no terminator needed */
     size_t text_size;
     const char *entry;

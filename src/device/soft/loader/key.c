@@ -14,7 +14,8 @@ struct key_head {
     char magic[8];
     char version[32]; /* of gmux */
     uint32_t abi;
-    uint32_t cpu[15];
+    uint32_t uid;
+    uint32_t cpu[14];
     struct soft_job_options options;
     struct loader_helper_id helper;
     uint64_t entry_size;
@@ -23,7 +24,7 @@ struct key_head {
 _Static_assert(sizeof(struct key_head) == 8 + 32 + 64 + sizeof(struct soft_job_options) + 32, "padding in key_head");
 
 /* What distinguishes one CPU model from another for a compiler: model and features, no serial or core numbers. */
-static void cpu_identity(uint32_t out[15])
+static void cpu_identity(uint32_t out[14])
 {
 #if defined(__x86_64__)
     uint32_t a, b, c, d;
@@ -60,16 +61,17 @@ static void cpu_identity(uint32_t out[15])
 #endif
 }
 
-void *loader_key_create(const struct loader_helper_id *helper, const char *text, size_t text_size, const char *entry,
-                        const struct soft_job_options *options, size_t *key_size)
+void *loader_key_create(const struct loader_helper_id *helper, uint32_t uid, const char *text, size_t text_size,
+                        const char *entry, const struct soft_job_options *options, size_t *key_size)
 {
     struct key_head h;
     size_t entry_size = strlen(entry);
 
     memset(&h, 0, sizeof(h));
-    memcpy(h.magic, "gmuxkey1", sizeof(h.magic));
+    memcpy(h.magic, "gmuxkey2", sizeof(h.magic));
     strncpy(h.version, GMUX_VERSION, sizeof(h.version) - 1);
     h.abi = SOFT_ABI_VERSION;
+    h.uid = uid;
     cpu_identity(h.cpu);
     h.options = *options;
     h.helper = *helper;
