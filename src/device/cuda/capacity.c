@@ -280,7 +280,7 @@ void cuda_capacity_local(struct cuda_gpu *g, uint32_t bytes)
 bool cuda_capacity_has(struct dev_client *c, struct cuda_gpu *g, const struct cuda_library *l, CUfunction f)
 {
     const uint32_t local = local_of(c->dev, f);
-    if (l->allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
+    if (l->traits.allocates && !atomic_load_explicit(&g->heap, memory_order_relaxed))
         return false;
     pthread_mutex_lock(&c->dev->lock);
     bool has = local <= atomic_load_explicit(&g->local, memory_order_relaxed);
@@ -295,7 +295,7 @@ void cuda_capacity_take(struct dev_client *c, struct cuda_gpu *g, const struct c
     const uint32_t local = local_of(c->dev, f);
     need(&c->local[g->index], local);
     cuda_capacity_local(g, local);
-    if (l->allocates)
+    if (l->traits.allocates)
         atomic_store_explicit(&g->heap, true, memory_order_relaxed);
 }
 

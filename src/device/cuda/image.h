@@ -43,12 +43,14 @@ void cuda_code_close(struct cuda_code *c);
 
 /* Of the code that a GPU takes of an image; all are true if that cannot be looked into. */
 struct cuda_image_traits {
-    bool prints;       /* calls vprintf .. */
-    bool asserts;      /* .. or __assertfail, or may do so */
-    bool allocates;    /* .. or malloc */
-    bool keeps_values; /* a program may leave something behind: it has variables that are not its compiler's */
-    bool loses_values; /* kernels may have left something: they refer to some that are not constants */
-    bool has_managed;  /* some of them are managed */
+    bool prints;    /* may call vprintf (output.h) */
+    bool asserts;   /* may call __assertfail (complaint.h) */
+    bool allocates; /* may call malloc (capacity.h) */
+    bool
+        keeps_values; /* has variables that are not its compiler's, in which a program may leave something: it is one program's */
+    bool
+        loses_values; /* kernels refer to variables that are not constants: what they leave there is lost with the executor */
+    bool has_managed; /* some of them are managed, and only this process would reach them */
 };
 
 /* Code some of whose variables can be moved. */

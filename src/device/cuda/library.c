@@ -250,18 +250,11 @@ static int library_create(struct cuda_gpu *g, struct dev_client *c, const void *
     if (r != GM_CUDA_SUCCESS)
         return r;
     struct cuda_library *l = *out;
-    struct cuda_image_traits traits;
-    cuda_image_look(bytes, size, kind, cuda_capability(g), &traits, &l->movable);
-    l->prints = traits.prints;
-    l->asserts = traits.asserts;
-    l->allocates = traits.allocates;
-    l->keeps_values = traits.keeps_values;
-    l->loses_values = traits.loses_values;
-    l->managed_apart = traits.has_managed;
-    if (l->managed_apart) /* it comes again without them */
+    cuda_image_look(bytes, size, kind, cuda_capability(g), &l->traits, &l->movable);
+    if (l->traits.has_managed) /* it comes again without them */
         cuda_movable_close(&l->movable);
     if (l->movable.code.is_ptx)
-        l->loses_values = cuda_movable_compiled(&l->movable, &made);
+        l->traits.loses_values = cuda_movable_compiled(&l->movable, &made);
     cuda_code_close(&made);
     return GM_CUDA_SUCCESS;
 }
@@ -273,10 +266,8 @@ int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, c
     int r = library_load(m->gpu, m->client, cubin, size, WIRE_IMAGE_KIND_CUBIN, &l, &none, log);
     if (r != GM_CUDA_SUCCESS)
         return r;
-    l->prints = old->prints;
-    l->asserts = old->asserts;
-    l->allocates = old->allocates;
-    l->keeps_values = old->keeps_values;
+    l->traits = old->traits;
+    l->traits.loses_values = false;
     m->library = l;
     m->handle = l->handle;
     cuda_library_close(m->client->dev, old);
@@ -370,7 +361,8 @@ int cuda_library_open(struct cuda_gpu *g, struct dev_client *c, const void *imag
     if (*out)
         return GM_CUDA_SUCCESS;
     int r = library_create(g, c, image, size, kind, out, log);
-    if (r == GM_CUDA_SUCCESS && !(*out)->keeps_values && cuda_image_has_cubin(image, size, kind, like.capability))
+    if (r == GM_CUDA_SUCCESS && !(*out)->traits.keeps_values &&
+        cuda_image_has_cubin(image, size, kind, like.capability))
         share(d, *out, &like);
     pthread_mutex_lock(&d->libraries_lock);
     gm_list_remove(&mine.link);

@@ -29,13 +29,8 @@ struct cuda_library {
     uint64_t digest[2];  /* xxhash: where to look; the bytes are compared */
     /* constant */
     CUlibrary handle;
-    bool prints;        /* may print (output.h) */
-    bool asserts;       /* has assertions, or may have (complaint.h) */
-    bool allocates;     /* may call device malloc (capacity.h) */
-    bool keeps_values;  /* has variables, or may have: it is one program's */
-    bool loses_values;  /* what kernels make of some of them is lost with the executor */
-    bool managed_apart; /* has managed variables, where only this process reaches them */
-    const void *bytes;  /* mapped as long as the library; NULL: not shared */
+    struct cuda_image_traits traits;
+    const void *bytes; /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
     uint32_t uid;                /* of the clients who share it */

@@ -38,7 +38,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
     pthread_mutex_unlock(&c->modules_lock);
     dev_modinfo_init(&found);
     found.by_name = true;
-    found.managed_apart = m->library->managed_apart;
+    found.managed_apart = m->library->traits.has_managed;
     result = dev_modinfo_finish(&found, 0, 0, cuda_values_size(m), FB_MOVE_ALIGN, info);
     if (result != 0) {
         cuda_module_unload(m);
@@ -54,7 +54,7 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
     int r = m->values ? cuda_values_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
-    return r || initialise || m->values || !m->library->loses_values ? r : GM_CUDA_LAUNCH_FAILED;
+    return r || initialise || m->values || !m->library->traits.loses_values ? r : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */

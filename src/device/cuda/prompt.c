@@ -22,8 +22,9 @@ static bool client_is_prompt(const struct dev_client *c)
 static bool launch_is_prompt(const struct dev_module *m, const struct wire_rec_launch *r)
 {
     const struct cuda_function *f = r->function < m->functions_count ? &m->functions[r->function] : NULL;
-    bool asserts_first = m->library->asserts && !atomic_load_explicit(&m->client->asserts, memory_order_relaxed);
-    return f && f->loaded && r->shared_bytes <= f->dynamic_max && !asserts_first && !m->library->prints;
+    bool asserts_first =
+        m->library->traits.asserts && !atomic_load_explicit(&m->client->asserts, memory_order_relaxed);
+    return f && f->loaded && r->shared_bytes <= f->dynamic_max && !asserts_first && !m->library->traits.prints;
 }
 
 /* Whoever unmaps memory has that lock for as long as the driver takes. */

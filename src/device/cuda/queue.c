@@ -445,7 +445,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
         f->loaded = cuda_library_known(q->client, q->gpu, l->module->library, f->handle);
     if (is_loaded_there(q, f->loaded)) /* else that is seen to when it is submitted */
         cuda_function_dynamic(q->gpu, f, l->shared_bytes);
-    if (GM_UNLIKELY(l->module->library->asserts))
+    if (GM_UNLIKELY(l->module->library->traits.asserts))
         cuda_complaint_asserts(q->client);
     struct cuda_op op = { .kind = CUDA_OP_LAUNCH,
                           .seq = seq,
@@ -458,7 +458,7 @@ int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
                                         .modules =
                                             atomic_load_explicit(&q->client->runs.modules, memory_order_relaxed),
                                         .in_clusters = f->in_clusters,
-                                        .prints = l->module->library->prints && cuda_output_watched(q),
+                                        .prints = l->module->library->traits.prints && cuda_output_watched(q),
                                         .more = l->more,
                                         .attributes = l->attributes,
                                         .params_size = l->params_size } };

@@ -901,7 +901,7 @@ void fake_refuse_graphs(bool refuse)
 
 void fake_launch_as(struct dev_queue *q, uint64_t seq, const struct fake_kernel *k)
 {
-    static struct cuda_library libraries[2] = { { .users = 1, .prints = false }, { .users = 1, .prints = true } };
+    static struct cuda_library libraries[2] = { { .users = 1 }, { .users = 1, .traits.prints = true } };
     struct cuda_library *library = k->library ? k->library : &libraries[k->prints];
     struct {
         CUlaunchAttribute attribute;

@@ -176,7 +176,7 @@ static void add_module(struct dev_module *m)
 
 Test(fallback, not_with_variables_of_the_drivers, .init = begin, .fini = end)
 {
-    static struct cuda_library l = { .loses_values = true };
+    static struct cuda_library l = { .traits.loses_values = true };
     static struct dev_module m = { .library = &l };
     add_module(&m);
     stays();

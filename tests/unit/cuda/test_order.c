@@ -173,7 +173,7 @@ static struct cuda_library *module_new(bool prints)
 {
     cr_assert_lt(libraries_count, GM_ARRAY_LEN(libraries));
     struct cuda_library *l = &libraries[libraries_count++];
-    *l = (struct cuda_library) { .users = 1, .prints = prints };
+    *l = (struct cuda_library) { .users = 1, .traits.prints = prints };
     return l;
 }
 

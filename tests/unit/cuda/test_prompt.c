@@ -14,7 +14,7 @@ static struct dev_client *c;
 static struct dev_queue *q;
 static uint64_t seq;
 
-static struct cuda_library library, printing = { .prints = true }, asserting = { .asserts = true };
+static struct cuda_library library, printing = { .traits.prints = true }, asserting = { .traits.asserts = true };
 static struct cuda_function functions[] = { { .loaded = (CUfunction)(void *)&library, .dynamic_max = 48 },
                                             { .loaded = NULL } };
 static struct dev_module module = { .library = &library, .functions = functions, .functions_count = 2 };

@@ -301,7 +301,7 @@ static void place(struct dev_module *m)
     cr_assert_not_null(m->values);
     cr_assert_eq(cuda_values_place(m, there, true), 0);
     cr_assert_eq(m->handle, m->library->handle);
-    cr_assert(m->library->keeps_values && !cuda_library_is_shared(m->library));
+    cr_assert(m->library->traits.keeps_values && !cuda_library_is_shared(m->library));
     cr_assert_eq(written, there);
     cr_assert(cuda_values_find(m, "counter", &address, &size));
     cr_assert(address >= there && size == sizeof(counter) && address - there < cuda_values_size(m));
@@ -322,7 +322,7 @@ Test(library, variables_that_move, .init = setup)
     wait_for_unloads(2);
     m = load_module(managed.data, managed.size, WIRE_IMAGE_KIND_CUBIN);
     cr_assert_null(m.values, "it comes again without them");
-    cr_assert(m.library->managed_apart && m.library->loses_values);
+    cr_assert(m.library->traits.has_managed && m.library->traits.loses_values);
     m = load_module(text, strlen(text), WIRE_IMAGE_KIND_PTX);
     place(&m);
 }
