@@ -6,176 +6,23 @@
 
 #include "base/cleanup.h"
 
-/* What orders touch of a client. */
-#define MEMORY  1u  /* its ranges of the window, and who may touch them */
-#define DEVICES 2u  /* which it uses, and what it has of their multiprocessors */
-#define THREAD  4u  /* that reads its ring, and its work */
-#define MODULES 8u  /* those of `modules` */
-#define ARRAYS  16u /* how much memory they may take */
-#define VALUES  32u /* what modules write into its memory; several at a time `need` it */
-#define PINNED  64u /* host memory that is not used any more, and is the last to hear of it */
-#define ALL     127u
-
-/* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
-#define LONG_HOST_BYTES (8u << 20)
 /* Of one client at the same time: a new executor has a thousand modules to load for a client. */
 #define BESIDE_MAX 4u
 /* Workers without work that stay. */
 #define IDLE_MAX 2u
-
-/* --- what they are ------------------------------------------------------------------------------------------------ */
-
-static void touch_module(struct exe_order *o, uint32_t module)
-{
-    o->touches |= MODULES;
-    o->module = module;
-    o->modules = 1ull << module % 64;
-}
-
-static void touch_all(struct exe_order *o)
-{
-    o->touches = ALL;
-    o->module = 0;
-    o->modules = UINT64_MAX;
-}
-
-/* A device that the client does not use yet is opened, if it is the first. */
-static void touch_device(struct exe_order *o, uint32_t device)
-{
-    if (exe_client_uses(o->client, device))
-        return;
-    o->touches |= DEVICES;
-    o->beside = true;
-}
-
-static void touch_memory(struct exe_order *o, uint64_t address, uint64_t size)
-{
-    o->touches |= MEMORY;
-    o->beside |= address >= o->client->host_area && size >= LONG_HOST_BYTES;
-}
-
-static void plan_module(struct exe_order *o, struct wire_dec *body)
-{
-    struct wire_engine_module_load l;
-    struct wire_engine_module_place p;
-    struct wire_engine_module_unload u;
-    switch (o->type) {
-    case WIRE_ENGINE_MODULE_LOAD:
-        wire_get_engine_module_load(body, &l);
-        touch_module(o, l.module);
-        touch_device(o, l.device);
-        o->beside = true;
-        break;
-    case WIRE_ENGINE_MODULE_PLACE:
-        wire_get_engine_module_place(body, &p);
-        touch_module(o, p.module);
-        o->needs = MEMORY | VALUES; /* its own range, which is there until the client is stopped */
-        o->beside = true;           /* code may be loaded again, with its variables where they are now */
-        break;
-    default:
-        wire_get_engine_module_unload(body, &u);
-        touch_module(o, u.module);
-        o->beside = true;
-        break;
-    }
-}
-
-static void plan_memory(struct exe_order *o, struct wire_dec *body)
-{
-    struct wire_engine_map m;
-    struct wire_engine_attach a;
-    struct wire_engine_unmap u;
-    switch (o->type) {
-    case WIRE_ENGINE_MAP:
-        wire_get_engine_map(body, &m);
-        touch_memory(o, m.address, m.size);
-        break;
-    case WIRE_ENGINE_ATTACH:
-        wire_get_engine_attach(body, &a);
-        touch_memory(o, a.address, a.size);
-        break;
-    default:
-        wire_get_engine_unmap(body, &u);
-        touch_memory(o, u.address, u.size);
-        if (!o->client->engine->info->memory_apart)
-            o->beside |= u.size >= LONG_HOST_BYTES; /* many pages that were touched */
-        if (u.address < o->client->host_area || !o->client->engine->info->memory_apart)
-            break;
-        o->touches = PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
-        o->needs = MEMORY;
-        o->beside = true;
-        break;
-    }
-}
-
-static void plan(struct exe_order *o)
-{
-    struct wire_dec body = o->body;
-    struct wire_engine_client_device d;
-    if (!o->client)
-        return;
-    switch (o->type) {
-    case 0: /* a load goes on meanwhile: whoever waits for its client's work is not to wait for that, too */
-    case WIRE_ENGINE_CLIENT_STOP:
-        o->touches = THREAD | MEMORY | DEVICES | ARRAYS | VALUES;
-        o->beside = true;
-        /* Orders before it may wait for a GPU. */
-        atomic_store_explicit(&o->client->leaving, true, memory_order_release);
-        break;
-    case WIRE_ENGINE_CLIENT_ADD:
-        touch_all(o);
-        o->beside = true;
-        break;
-    case WIRE_ENGINE_CLIENT_REMOVE:
-        touch_all(o);
-        o->beside = true;
-        atomic_store_explicit(&o->client->leaving, true, memory_order_release);
-        break;
-    case WIRE_ENGINE_CLIENT_SET:
-        if (o->client->started || !o->client->resumed)
-            o->touches = THREAD | DEVICES;
-        else /* under a second executor: its work goes on when all is as it was */
-            touch_all(o);
-        o->beside = true; /* a share may have to wait for the GPU */
-        break;
-    case WIRE_ENGINE_CLIENT_DEVICE:
-        wire_get_engine_client_device(&body, &d);
-        touch_device(o, d.device);
-        break;
-    case WIRE_ENGINE_CLIENT_PEER:
-        o->touches = MEMORY;
-        o->beside = true;
-        break;
-    case WIRE_ENGINE_ARRAY_MEMORY:
-        o->touches = ARRAYS | DEVICES;
-        break;
-    case WIRE_ENGINE_TRIM:
-        o->needs = VALUES; /* nothing of it but that it is there */
-        o->beside = true;
-        break;
-    case WIRE_ENGINE_MODULE_LOAD:
-    case WIRE_ENGINE_MODULE_PLACE:
-    case WIRE_ENGINE_MODULE_UNLOAD:
-        plan_module(o, &body);
-        break;
-    default:
-        plan_memory(o, &body);
-        break;
-    }
-}
 
 /* --- whose turn it is --------------------------------------------------------------------------------------------------- */
 
 /* Two of the same module, or one is about all. */
 static bool share_module(const struct exe_order *a, const struct exe_order *b)
 {
-    return a->touches & b->touches & MODULES && (!a->module || !b->module || a->module == b->module);
+    return a->touches & b->touches & EXE_MODULES && (!a->module || !b->module || a->module == b->module);
 }
 
 /* `before`: what those before it touch, with a bit for each module that may stand for others, too. */
 static bool is_behind(const struct exe_order *o, const struct exe_order *before)
 {
-    if (before->touches & (o->touches | o->needs) & ~MODULES || before->needs & o->touches & VALUES)
+    if (before->touches & (o->touches | o->needs) & ~EXE_MODULES || before->needs & o->touches & EXE_VALUES)
         return true;
     if (!(before->modules & o->modules))
         return false;
@@ -199,7 +46,7 @@ static void add(struct exe_order *before, const struct exe_order *o)
  * waits for (it needs something) does not wait for its turn among many. */
 static bool may_begin(const struct exe_order *o)
 {
-    bool one_of_many = (o->touches & MODULES) && o->module && !o->needs;
+    bool one_of_many = (o->touches & EXE_MODULES) && o->module && !o->needs;
     if (one_of_many && o->client->beside >= BESIDE_MAX)
         return false;
     return !o->again || !atomic_load_explicit(&o->client->asking, memory_order_acquire);
@@ -358,17 +205,17 @@ static struct exe_order *keep(struct exe_engine *e, struct exe_order *o)
 
 void exe_order_stop(struct exe_engine *e, struct exe_client *c)
 {
-    struct exe_order o = { .client = c };
+    struct exe_order o = { .client = c, .kind = exe_order_kind(0) };
     if (c->stopping)
         return;
-    plan(&o);
+    exe_order_plan(&o);
     c->stopping = keep(e, &o) != NULL;
 }
 
 int exe_order_take(struct exe_engine *e, struct exe_order *o)
 {
     struct exe_order before = { 0 };
-    plan(o);
+    exe_order_plan(o);
     if (o->client)
         gm_list_for_each (other, &o->client->orders, struct exe_order, link)
             add(&before, other);

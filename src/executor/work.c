@@ -1,0 +1,381 @@
+/*
+ * What the server's orders are: what each kind touches of its client, and how it is carried out. The server is trusted; what it passes on
+ * from clients (images) is not, and goes to the device as it is.
+ */
+#include "executor/order.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "transport/memfd.h"
+
+/* Host memory to be pinned: from here on that takes longer than to hand it to somebody else. */
+#define LONG_HOST_BYTES (8u << 20)
+
+static struct gm_log_topic topic = GM_LOG_TOPIC("engine");
+
+/* --- what they touch, where that depends on what the message says ---------------------------------------------------------- */
+
+static void touch_module(struct exe_order *o, uint32_t module)
+{
+    o->module = module;
+    o->modules = 1ull << module % 64;
+}
+
+/* A device that the client does not use yet is opened, if it is the first. */
+static void touch_device(struct exe_order *o, uint32_t device)
+{
+    if (exe_client_uses(o->client, device))
+        return;
+    o->touches |= EXE_DEVICES;
+    o->beside = true;
+}
+
+static void touch_memory(struct exe_order *o, uint64_t address, uint64_t size)
+{
+    o->beside |= address >= o->client->host_area && size >= LONG_HOST_BYTES;
+}
+
+/* Orders before it may wait for a GPU. */
+static void plan_end(struct exe_order *o, struct wire_dec *body GM_UNUSED)
+{
+    atomic_store_explicit(&o->client->leaving, true, memory_order_release);
+}
+
+/* Under a second executor its work goes on when all is as it was. */
+static void plan_set(struct exe_order *o, struct wire_dec *body GM_UNUSED)
+{
+    if (!o->client->started && o->client->resumed)
+        o->touches = EXE_ALL;
+}
+
+static void plan_device(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_client_device d;
+    wire_get_engine_client_device(body, &d);
+    touch_device(o, d.device);
+}
+
+static void plan_load(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_module_load l;
+    wire_get_engine_module_load(body, &l);
+    touch_module(o, l.module);
+    touch_device(o, l.device);
+}
+
+static void plan_place(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_module_place p;
+    wire_get_engine_module_place(body, &p);
+    touch_module(o, p.module);
+}
+
+static void plan_unload(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_module_unload u;
+    wire_get_engine_module_unload(body, &u);
+    touch_module(o, u.module);
+}
+
+static void plan_map(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_map m;
+    wire_get_engine_map(body, &m);
+    touch_memory(o, m.address, m.size);
+}
+
+static void plan_attach(struct exe_order *o, struct wire_dec *body)
+{
+    struct wire_engine_attach a;
+    wire_get_engine_attach(body, &a);
+    touch_memory(o, a.address, a.size);
+}
+
+static void plan_unmap(struct exe_order *o, struct wire_dec *body)
+{
+    const bool apart = o->client->engine->info->memory_apart;
+    struct wire_engine_unmap u;
+    wire_get_engine_unmap(body, &u);
+    touch_memory(o, u.address, u.size);
+    o->beside |= !apart && u.size >= LONG_HOST_BYTES; /* many pages that were touched */
+    if (!apart || u.address < o->client->host_area)
+        return;
+    o->touches = EXE_PINNED; /* to unpin may have to wait for GPUs: no other memory waits for that */
+    o->needs = EXE_MEMORY;
+    o->beside = true;
+}
+
+/* --- how they are carried out: the main thread, or a worker ------------------------------------------------------------- */
+
+/* CUresult each; what has been removed meanwhile is an invalid handle. */
+
+static int do_stop(struct exe_engine *e GM_UNUSED, struct exe_order *o)
+{
+    if (o->client)
+        exe_client_stop(o->client);
+    return 0;
+}
+
+static int do_add(struct exe_engine *e GM_UNUSED, struct exe_order *o)
+{
+    struct wire_engine_client_add m;
+    wire_get_engine_client_add(&o->body, &m);
+    if (!o->client)
+        return GM_CUDA_INVALID_HANDLE;
+    int result = exe_client_open(o->client, &m, o->fds);
+    /* Under a second executor the ring is left alone until modules and memory are back; engine_client_set comes
+     * last. */
+    if (result != 0 || m.resumed)
+        return result;
+    result = exe_client_start(o->client);
+    if (result != 0)
+        o->leaves = !exe_client_end(o->client);
+    return result;
+}
+
+static int do_set(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_client_set m;
+    uint32_t multiprocessors[DEV_DEVICES];
+    wire_get_engine_client_set(&o->body, &m);
+    if (!o->client)
+        return GM_CUDA_INVALID_HANDLE;
+    exe_multiprocessors(&m.multiprocessors, multiprocessors);
+    e->ops->client_set_share(o->client->dev, m.share_pct, multiprocessors, m.priority);
+    return exe_client_start(o->client);
+}
+
+static int do_device(struct exe_engine *e GM_UNUSED, struct exe_order *o)
+{
+    struct wire_engine_client_device m;
+    wire_get_engine_client_device(&o->body, &m);
+    return o->client ? exe_client_device(o->client, m.device) : GM_CUDA_INVALID_HANDLE;
+}
+
+static int do_peer(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_client_peer m;
+    wire_get_engine_client_peer(&o->body, &m);
+    if (!o->client || m.device >= e->devices || m.peer >= e->devices)
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->client_peer ? e->ops->client_peer(o->client->dev, m.device, m.peer, m.enabled != 0) : 0;
+}
+
+/* Removing what is not there succeeds, here and below: the server repeats orders that an earlier executor may or may
+ * not have carried out. */
+static int do_remove(struct exe_engine *e GM_UNUSED, struct exe_order *o)
+{
+    if (o->client)
+        o->leaves = !exe_client_end(o->client);
+    return 0;
+}
+
+/* One that was stopped gets no memory any more, and nothing is written to what it had. */
+static bool has_memory(const struct exe_client *c)
+{
+    return c && !c->stopped;
+}
+
+static int do_map(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_map m;
+    wire_get_engine_map(&o->body, &m);
+    if (!has_memory(o->client))
+        return GM_CUDA_INVALID_HANDLE;
+    if (o->fds_count == 0)
+        return e->ops->memory_map(o->client->dev, m.address, m.size);
+    if (e->ops->memory_attach && m.device < e->devices)
+        return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], 0, m.device, 0);
+    return GM_CUDA_INVALID_HANDLE;
+}
+
+static int do_attach(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_attach m;
+    wire_get_engine_attach(&o->body, &m);
+    if (!has_memory(o->client) || !e->ops->memory_attach || m.device >= e->devices)
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->memory_attach(o->client->dev, m.address, m.size, o->fds[0], m.offset, m.device, m.access);
+}
+
+static int do_unmap(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_unmap m;
+    wire_get_engine_unmap(&o->body, &m);
+    if (o->client)
+        e->ops->memory_unmap(o->client->dev, m.address, m.size);
+    return 0;
+}
+
+static int do_array_memory(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_array_memory m;
+    wire_get_engine_array_memory(&o->body, &m);
+    if (!o->client || !exe_client_uses(o->client, m.device))
+        return GM_CUDA_INVALID_HANDLE;
+    return e->ops->array_memory ? e->ops->array_memory(o->client->dev, m.device, m.bytes) : GM_CUDA_NOT_SUPPORTED;
+}
+
+static int do_trim(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_trim m;
+    wire_get_engine_trim(&o->body, &m);
+    if (o->client && o->client->dev && e->ops->memory_trim)
+        e->ops->memory_trim(o->client->dev, m.device);
+    return 0;
+}
+
+static struct exe_module *find_module(struct exe_client *c, uint32_t id)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    struct exe_module *m = exe_client_module(c, id);
+    pthread_mutex_unlock(&c->modules_lock);
+    return m;
+}
+
+/* Loads the image; on success the module is in the client's table and `info` describes it. */
+static int load(struct exe_engine *e, struct exe_client *c, const struct wire_engine_module_load *m, int fd,
+                struct dev_module_info *info)
+{
+    if (!c || find_module(c, m->module))
+        return GM_CUDA_INVALID_HANDLE;
+    int result = exe_client_device(c, m->device);
+    if (result != 0)
+        return result;
+    if (m->size == 0 || tp_memfd_check(fd, m->size, true) < 0)
+        return GM_CUDA_INVALID_IMAGE;
+    GM_AUTO_FREE struct exe_module *module = calloc(1, sizeof(*module));
+    void *image = tp_memfd_map(fd, m->size, false);
+    if (!image || !module) {
+        if (image)
+            munmap(image, m->size);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    module->id = m->module;
+    module->device = m->device;
+    result = e->ops->module_load(c->dev, m->device, image, m->size, m->kind, &module->dev, info);
+    munmap(image, m->size);
+    if (result != 0)
+        return result;
+    pthread_mutex_lock(&c->modules_lock);
+    gm_list_append(&c->modules[module->id % EXE_MODULE_BUCKETS], &module->link);
+    pthread_mutex_unlock(&c->modules_lock);
+    module = NULL;
+    return 0;
+}
+
+/* False while the device answers the client: it may be about that module. */
+static bool unload(struct exe_client *c, uint32_t id)
+{
+    pthread_mutex_lock(&c->modules_lock);
+    bool now = !atomic_load_explicit(&c->asking, memory_order_relaxed);
+    c->awaited |= !now;
+    struct exe_module *m = now ? exe_client_module(c, id) : NULL;
+    if (m)
+        gm_list_remove(&m->link);
+    pthread_mutex_unlock(&c->modules_lock);
+    if (m)
+        c->engine->ops->module_unload(m->dev);
+    free(m);
+    return now;
+}
+
+static int do_load(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_module_load m;
+    wire_get_engine_module_load(&o->body, &m);
+    int result = load(e, o->client, &m, o->fds[0], &o->info);
+    if (result != 0)
+        return result;
+    o->info_fd = tp_memfd_from_bytes("gmux-module-info", o->info.info.data, o->info.info.size);
+    if (o->info_fd >= 0)
+        return 0;
+    gm_error(&topic, "module information: %s", strerror(-o->info_fd));
+    (void)unload(o->client, m.module); /* or it goes with the client */
+    return GM_CUDA_OUT_OF_MEMORY;
+}
+
+static int do_place(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_module_place m;
+    wire_get_engine_module_place(&o->body, &m);
+    struct exe_module *module = has_memory(o->client) ? find_module(o->client, m.module) : NULL;
+    return module ? e->ops->module_place(module->dev, m.globals_address, m.initialise != 0) : GM_CUDA_INVALID_HANDLE;
+}
+
+static int do_unload(struct exe_engine *e GM_UNUSED, struct exe_order *o)
+{
+    struct wire_engine_module_unload m;
+    wire_get_engine_module_unload(&o->body, &m);
+    o->again = o->client && !unload(o->client, m.module);
+    return 0;
+}
+
+/* --- the kinds -------------------------------------------------------------------------------------------------------------- */
+
+/* A load goes on meanwhile: whoever waits for its client's work is not to wait for that, too. */
+#define WORK (EXE_THREAD | EXE_MEMORY | EXE_DEVICES | EXE_ARRAYS | EXE_VALUES)
+
+static const struct exe_order_kind {
+    uint32_t type; /* of the message; 0: the client has failed */
+    uint32_t touches, needs;
+    bool beside;                                              /* it may take long */
+    void (*plan)(struct exe_order *o, struct wire_dec *body); /* what else it touches; NULL: nothing */
+    int (*carry_out)(struct exe_engine *e, struct exe_order *o);
+} kinds[] = {
+    { 0, WORK, 0, true, plan_end, do_stop },
+    { WIRE_ENGINE_CLIENT_STOP, WORK, 0, true, plan_end, do_stop },
+    { WIRE_ENGINE_CLIENT_ADD, EXE_ALL, 0, true, NULL, do_add },
+    { WIRE_ENGINE_CLIENT_REMOVE, EXE_ALL, 0, true, plan_end, do_remove },
+    { WIRE_ENGINE_CLIENT_SET, EXE_THREAD | EXE_DEVICES, 0, true, plan_set,
+      do_set }, /* a share may wait for the GPU */
+    { WIRE_ENGINE_CLIENT_DEVICE, 0, 0, false, plan_device, do_device },
+    { WIRE_ENGINE_CLIENT_PEER, EXE_MEMORY, 0, true, NULL, do_peer },
+    { WIRE_ENGINE_MAP, EXE_MEMORY, 0, false, plan_map, do_map },
+    { WIRE_ENGINE_ATTACH, EXE_MEMORY, 0, false, plan_attach, do_attach },
+    { WIRE_ENGINE_UNMAP, EXE_MEMORY, 0, false, plan_unmap, do_unmap },
+    { WIRE_ENGINE_ARRAY_MEMORY, EXE_ARRAYS | EXE_DEVICES, 0, false, NULL, do_array_memory },
+    { WIRE_ENGINE_TRIM, 0, EXE_VALUES, true, NULL,
+      do_trim }, /* it needs nothing of the client but that it is there */
+    { WIRE_ENGINE_MODULE_LOAD, EXE_MODULES, 0, true, plan_load, do_load },
+    /* It needs a range of its own, which is there until the client is stopped; code may be loaded again, with its variables there. */
+    { WIRE_ENGINE_MODULE_PLACE, EXE_MODULES, EXE_MEMORY | EXE_VALUES, true, plan_place, do_place },
+    { WIRE_ENGINE_MODULE_UNLOAD, EXE_MODULES, 0, true, plan_unload, do_unload },
+};
+
+const struct exe_order_kind *exe_order_kind(uint32_t type)
+{
+    for (size_t i = 0; i < GM_ARRAY_LEN(kinds); i++)
+        if (kinds[i].type == type)
+            return &kinds[i];
+    return NULL;
+}
+
+void exe_order_plan(struct exe_order *o)
+{
+    const struct exe_order_kind *k = o->kind;
+    struct wire_dec body = o->body;
+    if (!o->client)
+        return;
+    o->touches = k->touches;
+    o->needs = k->needs;
+    o->beside = k->beside;
+    if (k->plan)
+        k->plan(o, &body);
+    if ((o->touches & EXE_MODULES) && !o->module)
+        o->modules = UINT64_MAX;
+}
+
+void exe_order_work(struct exe_engine *e, struct exe_order *o)
+{
+    const struct wire_dec body = o->body;
+    o->again = false;
+    o->info_fd = -1;
+    o->result = o->kind->carry_out(e, o);
+    o->body = body;
+}
