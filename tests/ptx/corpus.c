@@ -3,12 +3,13 @@
  * in memory must be the same. Nothing says what is right; only that interpreted code, code compiled for the block's size
  * and for any, and a launch that changes over, agree.
  *
- *     corpus [--limit=MS] FILE.ptx ...
+ *     corpus [--limit=MS] [--races] FILE.ptx ...
  *
  * A pointer (a parameter of 64 bits) points to a buffer of small integers, of f32 or of f64 numbers, in turn; other
  * parameters are small numbers. Many kernels end with a fault on such arguments: then it must be the same fault, and
- * nothing else is compared. A kernel made for blocks of another shape may have threads that write the same word: such a
- * race is a difference, too, which somebody has to look at. Output is TAP with the numbers of each outcome.
+ * nothing else is compared. A kernel made for blocks of another shape may have threads that write the same word: where
+ * results differ, the launch is watched for such a race, which is no difference. Output is TAP with the numbers of each
+ * outcome; --races: it is well if every launch is found to have a race.
  */
 #include <float.h>
 #include <getopt.h>
@@ -18,6 +19,7 @@
 
 #include "device/soft/ir/ir.h"
 #include "device/soft/ptx/ptx.h"
+#include "races.h"
 #include "soft.h"
 
 /* Kernels take small numbers for sizes, and what they reach from an argument must not be another one: then blocks would
@@ -26,9 +28,10 @@
 #define PARAMS_MAX   32764
 
 enum fill { FILL_INTS, FILL_F32, FILL_F64, FILL_COUNT };
-enum outcome { SAME, FAULTED, ENDLESS, NOT_COMPILED, NOT_RUN, DIFFERENT, OUTCOME_COUNT };
+enum outcome { SAME, FAULTED, ENDLESS, NOT_COMPILED, NOT_RUN, RACE, DIFFERENT, OUTCOME_COUNT };
 
-static const char *const outcome_name[] = { "same", "same fault", "endless", "not compiled", "not run", "different" };
+static const char *const outcome_name[] = { "same",    "same fault", "endless",  "not compiled",
+                                            "not run", "race",       "different" };
 
 struct corpus {
     struct soft_bench *bench;
@@ -163,6 +166,28 @@ static enum outcome compare(struct corpus *c, const struct soft_code *code, enum
     return same_memory(c, estimate, why, why_size) ? SAME : DIFFERENT;
 }
 
+/* What differs has no result of its own if threads race for it: the launch is watched for that. */
+static bool has_race(struct corpus *c, char *why, size_t why_size)
+{
+    bool unsupported;
+    if (!races_can_find(c->fn))
+        return false;
+    setenv("GMUX_INTERP_ISA", "scalar", 1);
+    struct soft_code *code =
+        soft_bench_code(c->bench, SOFT_TIER_INTERP, NULL, c->text, c->size, c->entry, &unsupported, why, why_size);
+    unsetenv("GMUX_INTERP_ISA");
+    struct races *races = races_create(c->bench);
+    if (code)
+        launch(c, code);
+    struct race first = races_first(races);
+    if (first.found)
+        snprintf(why, why_size, "threads %u and %u of a block race", first.threads[0], first.threads[1]);
+    races_destroy(races);
+    if (code)
+        code->destroy(code);
+    return first.found;
+}
+
 /* One entry with one block size. */
 static void run_entry(struct corpus *c)
 {
@@ -186,7 +211,7 @@ static void run_entry(struct corpus *c)
         code[3] = soft_bench_switch(code[0], code[1]);
         all = FAULTED;
     }
-    for (enum fill fill = 0; code[1] && fill < FILL_COUNT && all != DIFFERENT; fill++) {
+    for (enum fill fill = 0; code[1] && fill < FILL_COUNT && all < RACE; fill++) {
         if (!place(c, fill, why, sizeof(why))) {
             all = NOT_RUN;
             break;
@@ -198,11 +223,13 @@ static void run_entry(struct corpus *c)
             all = ENDLESS;
             break;
         }
-        for (unsigned k = 1; k < 4 && all != DIFFERENT; k++) {
+        for (unsigned k = 1; k < 4 && all < RACE; k++) {
             enum outcome one = code[k] ? compare(c, code[k], fault, why, sizeof(why)) : SAME;
-            if (one == DIFFERENT)
+            if (one == DIFFERENT && has_race(c, why, sizeof(why)))
+                one = RACE;
+            if (one == DIFFERENT || one == RACE)
                 printf("# %s, %s, %ux%u, fill %d: %s\n", c->entry, name[k], c->block[0], c->block[1], (int)fill, why);
-            all = one == SAME && all == FAULTED ? SAME : one == DIFFERENT || one == ENDLESS ? one : all;
+            all = one == SAME && all == FAULTED ? SAME : one != SAME && one != FAULTED ? one : all;
         }
     }
     if (all == NOT_COMPILED || all == NOT_RUN)
@@ -274,16 +301,22 @@ static bool run_file(struct corpus *c, const char *path)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = { { "limit", required_argument, NULL, 'l' }, { NULL, 0, NULL, 0 } };
+    static const struct option options[] = { { "limit", required_argument, NULL, 'l' },
+                                             { "races", no_argument, NULL, 'r' },
+                                             { NULL, 0, NULL, 0 } };
     struct corpus *c = calloc(1, sizeof(*c));
-    unsigned not_loaded = 0;
+    unsigned not_loaded = 0, launched = 0;
+    bool races = false;
     if (!c)
         abort();
     c->bench = soft_bench_create();
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (o != 'l')
+        if (o != 'l' && o != 'r')
             return 2;
-        soft_bench_limit(c->bench, (unsigned)strtoul(optarg, NULL, 0));
+        if (o == 'r')
+            races = true;
+        else
+            soft_bench_limit(c->bench, (unsigned)strtoul(optarg, NULL, 0));
     }
     if (!soft_bench_has_jit(c->bench)) {
         printf("1..0 # SKIP no compiler here\n");
@@ -291,14 +324,16 @@ int main(int argc, char **argv)
     }
     for (int k = optind; k < argc; k++)
         not_loaded += !run_file(c, argv[k]);
-    printf("1..1\n%sok 1 - kernels in all ways:", c->counts[DIFFERENT] || not_loaded ? "not " : "");
+    for (unsigned k = 0; k < OUTCOME_COUNT; k++)
+        launched += c->counts[k];
+    bool wrong = not_loaded || (races ? c->counts[RACE] != launched : c->counts[DIFFERENT] != 0);
+    printf("1..1\n%sok 1 - kernels in all ways:", wrong ? "not " : "");
     for (unsigned k = 0; k < OUTCOME_COUNT; k++)
         printf(" %u %s,", c->counts[k], outcome_name[k]);
     printf(" %u files not loaded\n", not_loaded);
-    int result = c->counts[DIFFERENT] || not_loaded;
     soft_bench_destroy(c->bench);
     free(c->initial);
     free(c->reference);
     free(c);
-    return result;
+    return wrong;
 }

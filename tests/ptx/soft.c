@@ -35,6 +35,8 @@ struct soft_bench {
     struct soft_block block;
     struct soft_compiler *compiler;
     unsigned limit_ms;
+    void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
+    void *watch_arg;
 };
 
 struct soft_bench *soft_bench_create(void)
@@ -320,6 +322,8 @@ static enum ptx_fault run_blocks(const struct loop *l)
         b->ctaid[2] = (uint32_t)(n / b->nctaid[0] / b->nctaid[1]);
         b->block_linear = (uint32_t)n;
         memset(l->shared, 0, l->shared_bytes);
+        if (b->watch)
+            b->watch(b->watch_arg, 0, NULL, 0, NULL);
         fault = fault_of(l->code->run_block(l->code, b));
     }
     return fault;
@@ -353,6 +357,14 @@ static enum ptx_fault run_guarded(const struct loop *l)
 void soft_bench_limit(struct soft_bench *s, unsigned ms)
 {
     s->limit_ms = ms ? ms : 1;
+}
+
+void soft_bench_watch(struct soft_bench *s,
+                      void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value),
+                      void *arg)
+{
+    s->watch = watch;
+    s->watch_arg = arg;
 }
 
 static void take_print(void *arg, int fd, const char *text, uint32_t size)
@@ -398,6 +410,8 @@ enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *c
         .window_mask = WINDOW_BYTES - 1,
         .globals = s->globals,
         .helpers = &s->helpers,
+        .watch = s->watch,
+        .watch_arg = s->watch_arg,
     };
     fault = run_guarded(
         &(struct loop) { .s = s, .code = code, .shared = area, .shared_bytes = SOFT_SHARED_GUARD + reserved });

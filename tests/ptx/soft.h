@@ -46,6 +46,11 @@ void soft_bench_wipe_rest(struct soft_bench *s);
 enum ptx_fault soft_bench_launch(struct soft_bench *s, const struct soft_code *code, const uint32_t grid[3],
                                  const uint32_t block[3], uint32_t dynamic_shared, const void *params, char *printed,
                                  size_t printed_size);
+/* From now on launches of interpreted code with scalar forms only tell `watch` of their accesses (struct soft_block), and of
+ * each block that begins as of a barrier. NULL: no more. */
+void soft_bench_watch(struct soft_bench *s,
+                      void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value),
+                      void *arg);
 /* Offset of parameter k of the placed entry. */
 uint32_t soft_bench_param(const struct soft_bench *s, uint32_t k);
 const struct soft_block *soft_bench_block(const struct soft_bench *s);

@@ -58,6 +58,10 @@ struct soft_block {
     uint32_t dynamic_shared; /* bytes of shared memory given at launch */
     uint32_t turns;          /* offers of the processor, counted (helpers.h, give_way) */
     uint64_t clock_base;     /* for %clock64, %globaltimer */
+    /* NULL, or what the interpreter's scalar forms tell of each load and store before it is carried out: `value` is what
+     * is going to be stored, NULL for a load. Without an address: threads have come together at a barrier. For tests. */
+    void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
+    void *watch_arg;
 };
 
 struct soft_code {

@@ -109,6 +109,8 @@ bool interp_barriers_release(struct interp_run *r)
         *b = (struct interp_barrier) { 0 };
         r->barriers_used &= ~(1u << id);
         released = true;
+        if (GM_UNLIKELY(r->block->watch))
+            r->block->watch(r->block->watch_arg, 0, NULL, 0, NULL);
     }
     return released;
 }

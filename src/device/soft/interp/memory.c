@@ -151,6 +151,8 @@ const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct 
         for (uint32_t k = 0; k < a->count; k++) {
             if (a->value[k] == INTERP_NOWHERE)
                 continue;
+            if (GM_UNLIKELY(r->block->watch))
+                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size, NULL);
             uint64_t v = element_load(a, p + k * a->size);
             if (one)
                 broadcast(r, a->value[k], a->width[k], lanes, v);
@@ -184,8 +186,12 @@ const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct
         uint8_t *p = lane_reach(r, a, l, bytes);
         if (GM_UNLIKELY(!p))
             return NULL;
-        for (uint32_t k = 0; k < a->count; k++)
-            element_store(a, p + k * a->size, interp_lane_read(r, a->value[k], a->width[k], l));
+        for (uint32_t k = 0; k < a->count; k++) {
+            uint64_t v = interp_lane_read(r, a->value[k], a->width[k], l);
+            if (GM_UNLIKELY(r->block->watch))
+                r->block->watch(r->block->watch_arg, r->first_thread + l, p + k * a->size, a->size, &v);
+            element_store(a, p + k * a->size, v);
+        }
     }
     return i + 1;
 }
