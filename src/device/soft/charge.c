@@ -1,8 +1,9 @@
 /*
  * What clients' modules take of this process: parsed text, the interpreter's code and compiled code. A little text can
- * become a lot of that, so it is bounded for all clients together, and one client gets at most half of what the others
- * have left: whoever comes later always finds some.
+ * become a lot of that, so it is bounded for all clients together. A user, however many clients he has, gets at most three quarters of what other users have
+ * left, and a client two thirds of what his other clients have left of that: whoever comes later always finds some.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/soft/kernel.h"
@@ -14,15 +15,50 @@
 #define PARSE_MOST         (1600ull << 20) /* by the limits of a module */
 #define SMALL_PART_OF_GATE 4u
 
+struct soft_user *soft_user_get(struct dev *d, uint32_t uid)
+{
+    struct soft_user *u = NULL;
+    pthread_mutex_lock(&d->code_lock);
+    gm_list_for_each (i, &d->users, struct soft_user, link)
+        if (i->uid == uid)
+            u = i;
+    if (!u && (u = calloc(1, sizeof(*u))) != NULL) {
+        u->uid = uid;
+        gm_list_append(&d->users, &u->link);
+    }
+    if (u)
+        u->clients++;
+    pthread_mutex_unlock(&d->code_lock);
+    return u;
+}
+
+void soft_user_put(struct dev *d, struct soft_user *u)
+{
+    pthread_mutex_lock(&d->code_lock);
+    bool last = --u->clients == 0;
+    if (last)
+        gm_list_remove(&u->link);
+    pthread_mutex_unlock(&d->code_lock);
+    if (last)
+        free(u);
+}
+
+static uint64_t left_of(uint64_t all, uint64_t others)
+{
+    return all > others ? all - others : 0;
+}
+
 bool soft_charge(struct dev_module *m, uint64_t bytes)
 {
     struct dev_client *c = m->client;
     struct dev *d = c->dev;
     pthread_mutex_lock(&d->code_lock);
-    uint64_t others = d->code_bytes - c->code_bytes, most = d->code_max > others ? (d->code_max - others) / 2 : 0;
+    const uint64_t users = left_of(d->code_max, d->code_bytes - c->user->code_bytes) / 4 * 3,
+                   most = left_of(users, c->user->code_bytes - c->code_bytes) / 3 * 2;
     bool fits = bytes <= most && c->code_bytes <= most - bytes;
     if (fits) {
         d->code_bytes += bytes;
+        c->user->code_bytes += bytes;
         c->code_bytes += bytes;
         m->code_bytes += bytes;
     }
@@ -36,6 +72,7 @@ void soft_give_back(struct dev_module *m, uint64_t bytes)
     pthread_mutex_lock(&c->dev->code_lock);
     bytes = GM_MIN(bytes, m->code_bytes);
     c->dev->code_bytes -= bytes;
+    c->user->code_bytes -= bytes;
     c->code_bytes -= bytes;
     m->code_bytes -= bytes;
     pthread_mutex_unlock(&c->dev->code_lock);

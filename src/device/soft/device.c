@@ -73,6 +73,7 @@ static int soft_open(struct dev **out, const struct dev_events *events)
     }
     d->code_max = GM_MIN(d->info[0].memory_total * d->count / CODE_PART, CODE_MOST);
     pthread_mutex_init(&d->code_lock, NULL);
+    gm_list_init(&d->users);
     for (unsigned i = 0; i < GM_ARRAY_LEN(d->parses); i++)
         soft_gate_init(&d->parses[i], d->code_max / GM_ARRAY_LEN(d->parses));
     d->events = *events;
@@ -107,7 +108,7 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     if (!c)
         return GM_CUDA_OUT_OF_MEMORY;
     c->dev = d;
-    c->uid = config->uid;
+    c->user = soft_user_get(d, config->uid);
     atomic_init(&c->stack_limit, STACK_LIMIT);
     gm_list_init(&c->modules);
     pthread_mutex_init(&c->modules_lock, NULL);
@@ -115,12 +116,15 @@ static int soft_client_create(struct dev *d, const struct dev_client_config *con
     tp_output_init(&c->output, config->session);
     interp_serve(&c->helpers);
     soft_helpers_init(&c->helpers, soft_print_create(PRINT_BYTES)); /* without memory for it, prints go nowhere */
-    if (dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
+    if (!c->user ||
+        dev_window_open(&c->window, config->window_base, config->window_size, config->device_fd, config->host_fd) <
             0 ||
         dev_work_init(&c->work, c, &soft_work_ops, &d->events, config->session, &c->window) < 0) {
         dev_window_close(&c->window);
         soft_print_destroy(c->helpers.print);
         tp_output_finish(&c->output);
+        if (c->user)
+            soft_user_put(d, c->user);
         free(c);
         return GM_CUDA_OUT_OF_MEMORY;
     }
@@ -152,6 +156,7 @@ static void soft_client_destroy(struct dev_client *c)
         soft_compiler_cancel(c->dev->compiler, c);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         soft_module_unload(m);
+    soft_user_put(c->dev, c->user);
     dev_window_close(&c->window);
     soft_print_destroy(c->helpers.print);
     tp_output_finish(&c->output);

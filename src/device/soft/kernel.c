@@ -50,7 +50,7 @@ static void variant_order(struct soft_variant *v)
     struct dev_module *m = k->module;
     struct soft_compiler *compiler = m->client->dev->compiler;
     struct soft_job job = {
-        .owner = m->client, .uid = m->client->uid, .text = m->text, .text_size = m->text_size, .entry = k->name
+        .owner = m->client, .uid = m->client->user->uid, .text = m->text, .text_size = m->text_size, .entry = k->name
     };
 
     if (!compiler || !m->text)

@@ -56,7 +56,10 @@ struct dev_module *soft_module_create(struct dev_client *c, uint32_t kernels);
 void soft_module_ref(struct dev_module *m);
 void soft_module_unref(struct dev_module *m);
 
-/* charge.c. A module takes that much more memory of this process; false: more than its client may have. Any thread. */
+/* charge.c. The user with that id, with one more client; NULL: no memory. And with one less. Any thread, as the following. */
+struct soft_user *soft_user_get(struct dev *d, uint32_t uid);
+void soft_user_put(struct dev *d, struct soft_user *u);
+/* A module takes that much more memory of this process; false: more than its client, or its user, may have. */
 GM_MUST_CHECK bool soft_charge(struct dev_module *m, uint64_t bytes);
 void soft_give_back(struct dev_module *m, uint64_t bytes);
 /* What parsing takes before anything can be charged, for a text of that size: waits until there is room for it. `most`: what

@@ -21,6 +21,14 @@ struct soft_gate {
     uint64_t next, serving; /* tickets */
 };
 
+/* What the clients of one user have together. charge.c */
+struct soft_user {
+    struct gm_list link; /* dev->users */
+    uint32_t uid;
+    uint32_t clients;    /* dev->code_lock */
+    uint64_t code_bytes; /* dev->code_lock */
+};
+
 struct dev {
     uint32_t count;
     struct dev_info info[DEV_DEVICES];
@@ -29,12 +37,13 @@ struct dev {
     struct soft_compiler *compiler; /* NULL: interpreter only */
     pthread_mutex_t code_lock;
     uint64_t code_bytes, code_max; /* charge.c; code_lock */
+    struct gm_list users;          /* code_lock */
     struct soft_gate parses[2];    /* of small texts, and of large ones, which may wait for each other for long */
 };
 
 struct dev_client {
     struct dev *dev;
-    uint32_t uid;
+    struct soft_user *user;
     struct dev_window window;
     struct dev_work work;
     struct soft_account account;

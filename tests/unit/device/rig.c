@@ -41,6 +41,7 @@ struct rig_client *rig_client_add(struct rig *r, int i, double share_pct, int pr
     c->host_fd = tp_memfd_create("host", RIG_WINDOW_SIZE / 2);
     const struct dev_client_config config = {
         .id = (uint32_t)i + 1,
+        .uid = r->uid,
         .window_base = c->base,
         .window_size = RIG_WINDOW_SIZE,
         .device_fd = c->device_fd,

@@ -41,6 +41,7 @@ struct rig {
     const struct dev_ops *ops;
     struct dev_events events;
     struct dev *dev;
+    uint32_t uid; /* of the clients that are added next */
     struct rig_client clients[RIG_CLIENTS];
 };
 

@@ -118,6 +118,39 @@ Test(charge, a_client_has_a_bound_and_leaves_room)
     cr_assert_eq(rig.dev->code_bytes, 0);
 }
 
+/* Who has many clients has no more than who has one. */
+Test(charge, a_user_has_a_bound_and_leaves_room)
+{
+    struct dev_module *m;
+    write_bomb(8);
+    rig.uid = 1000;
+    for (int i = 1; i <= 4; i++) {
+        struct rig_client *c = rig_client_add(&rig, i, 100, 0, 1, MIB);
+        for (unsigned n = 0; n < 1000 && load(c, &m) == 0; n++)
+            ;
+    }
+    const uint64_t taken = rig.dev->code_bytes;
+    cr_log_info("four clients of one user: %.1f of %.1f MiB", (double)taken / MIB, (double)MOST / MIB);
+    cr_assert(taken > MOST / 2 && taken <= MOST / 4 * 3);
+    struct rig_client *one = rig_client_add(&rig, 5, 100, 0, 1, MIB);
+    unsigned more = 0;
+    while (more < 1000 && load(one, &m) == 0)
+        more++;
+    cr_assert_leq(rig.dev->code_bytes, MOST / 4 * 3);
+    rig.uid = 1001;
+    struct rig_client *other = rig_client_add(&rig, 0, 100, 0, 1, MIB);
+    const uint64_t before = rig.dev->code_bytes;
+    for (unsigned n = 0; n < 1000 && load(other, &m) == 0; n++)
+        ;
+    cr_assert_gt(rig.dev->code_bytes - before, MOST / 16);
+    for (int i = 1; i <= 5; i++)
+        rig_client_remove(&rig, i);
+    cr_assert_eq(rig.dev->code_bytes, other->client->code_bytes);
+    rig_client_remove(&rig, 0);
+    cr_assert_eq(rig.dev->code_bytes, 0);
+    cr_assert(gm_list_empty(&rig.dev->users));
+}
+
 /* While it is parsed nothing is charged yet, so the text has a bound of its own. */
 Test(charge, a_little_text_does_not_become_a_lot)
 {
