@@ -25,6 +25,7 @@
 
 /* What a client may wait because of others. */
 #define ALLOCATION_MS 20.0
+#define GIFT_PARTS    8u
 #define CONNECTION_MS 100.0
 
 enum { HEAVY_USER = 1000, OTHER_USER };
@@ -175,7 +176,8 @@ static void give_object(struct raw_client *c, struct wire_enc *e)
     wire_pack_object_release(e, ++c->serial, &(struct wire_object_release) { made.object });
 }
 
-/* What the server works on something else before it answers another client. */
+/* What the server works on something else before it answers another client: little, or, where the machine is so busy that everything takes its time, a small
+ * part of what it works for the gift altogether. */
 static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), const char *name)
 {
     static struct raw_client heavy, other;
@@ -187,6 +189,7 @@ static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), 
     open_client(&other, OTHER_USER);
     wire_enc_init(&e, buffer, sizeof(buffer));
     give(&heavy, &e);
+    const uint64_t begin_ns = server_worked_ns();
     RAW_CHECK(tp_send(heavy.fd, &e, NULL, 0) == 0);
     for (struct pollfd done = { heavy.fd, POLLIN, 0 }; answers == 0 || poll(&done, 1, 0) == 0; answers++) {
         uint64_t start = gm_now_ns(), worked = server_worked_ns();
@@ -196,12 +199,14 @@ static void beside_gift(void (*give)(struct raw_client *c, struct wire_enc *e), 
     }
     RAW_CHECK(raw_client_receive(&heavy));
     tp_packet_finish(heavy.packet);
+    const uint64_t all_ns = server_worked_ns() - begin_ns;
     double longest_ms = (double)longest_ns / (double)GM_NS_PER_MS,
            waited_ms = (double)waited_ns / (double)GM_NS_PER_MS;
-    printf("beside one that frees %u MiB %s: %u answers, each after %.1f ms of the server's processor time at most, "
-           "%.1f ms\n",
-           LARGE_BYTES >> 20, name, answers, longest_ms, waited_ms);
-    RAW_CHECK(longest_ms < ALLOCATION_MS);
+    printf(
+        "beside one that frees %u MiB %s: %u answers, each after %.1f ms of the server's processor time at most, of "
+        "%.1f, %.1f ms\n",
+        LARGE_BYTES >> 20, name, answers, longest_ms, (double)all_ns / (double)GM_NS_PER_MS, waited_ms);
+    RAW_CHECK(longest_ms < ALLOCATION_MS || longest_ns < all_ns / GIFT_PARTS);
     raw_client_close(&other);
     raw_client_close(&heavy);
     raw_server_settle(&server, 0);
