@@ -162,8 +162,12 @@ static bool copy_arrive(struct ptx_expand *x)
 bool ptx_x_cp(struct ptx_expand *x)
 {
     uint64_t ignored;
+    if (ptx_x_take(x, "reduce"))
+        return ptx_x_cp_reduce(x);
     if (!ptx_x_take(x, "async"))
         return ptx_x_refuse(x);
+    if (ptx_x_take(x, "bulk"))
+        return ptx_x_bulk(x);
     if (ptx_x_take(x, "commit_group") || ptx_x_take(x, "wait_all"))
         return ptx_x_taken_all(x);
     if (ptx_x_take(x, "wait_group"))
@@ -194,6 +198,12 @@ static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement,
 static struct ir_src wide(struct ptx_expand *x, struct ir_src v)
 {
     return v.kind == IR_SRC_IMM ? ptx_x_imm((uint32_t)v.bits) : ptx_x_convert(x, IR_U64, IR_U32, v);
+}
+
+void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src bytes)
+{
+    struct ir_src by = ptx_x_mad(x, IR_U64, wide(x, bytes), ptx_x_imm(0 - (1ull << TRANSACTION)), ptx_x_imm(0));
+    change(x, at, displacement, by, IR_NONE);
 }
 
 struct target {

@@ -186,6 +186,42 @@ void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, s
     ptx_x_append(x, &i);
 }
 
+/* ---- control ---- */
+
+uint32_t ptx_x_label(struct ptx_expand *x)
+{
+    struct ir_raw_fn *raw = x->p->raw;
+    uint32_t *label = IR_PUSH(raw->labels, raw->label_count, raw->label_cap);
+    if (!label)
+        ptx_out_of_memory(x->p);
+    return label ? raw->label_count - 1 : 0;
+}
+
+void ptx_x_place(struct ptx_expand *x, uint32_t label)
+{
+    if (!x->p->why.error)
+        x->p->raw->labels[label] = x->p->raw->instr_count;
+}
+
+void ptx_x_branch(struct ptx_expand *x, uint32_t label, uint32_t guard, bool guard_not)
+{
+    struct ir_instr i = ptx_x_instr(x, IR_OP_BRA, IR_VOID);
+    i.guard = guard;
+    i.flags = guard_not ? IR_F_GUARD_NOT : 0;
+    i.target = label;
+    ptx_x_append(x, &i);
+}
+
+uint32_t ptx_x_begin_loops(struct ptx_expand *x)
+{
+    uint32_t over = ptx_x_label(x);
+    if (x->guard != IR_NONE)
+        ptx_x_branch(x, over, x->guard, !x->guard_not);
+    x->guard = IR_NONE;
+    x->guard_not = false;
+    return over;
+}
+
 /* ---- operands ---- */
 
 struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type, int64_t *displacement)
@@ -264,19 +300,21 @@ bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
         const char *word;
         ptx_expansion *run;
     } all[] = {
-        { "cp", ptx_x_cp },          { "ldmatrix", ptx_x_matrix },  { "mbarrier", ptx_x_mbarrier },
-        { "mma", ptx_x_mma },        { "movmatrix", ptx_x_matrix }, { "stmatrix", ptx_x_matrix },
-        { "vabsdiff", ptx_x_video }, { "vabsdiff2", ptx_x_video },  { "vabsdiff4", ptx_x_video },
-        { "vadd", ptx_x_video },     { "vadd2", ptx_x_video },      { "vadd4", ptx_x_video },
-        { "vmax", ptx_x_video },     { "vmax2", ptx_x_video },      { "vmax4", ptx_x_video },
-        { "vmin", ptx_x_video },     { "vmin2", ptx_x_video },      { "vmin4", ptx_x_video },
-        { "vavrg2", ptx_x_video },   { "vavrg4", ptx_x_video },     { "vmad", ptx_x_vmad },
-        { "vset", ptx_x_video },     { "vset2", ptx_x_video },      { "vset4", ptx_x_video },
-        { "vshl", ptx_x_video },     { "vshr", ptx_x_video },       { "vsub", ptx_x_video },
-        { "vsub2", ptx_x_video },    { "vsub4", ptx_x_video },      { "wmma", ptx_x_wmma },
-        { "tex", ptx_x_tex },        { "tld4", ptx_x_tld4 },        { "suld", ptx_x_suld },
-        { "sust", ptx_x_sust },      { "sured", ptx_x_sured },      { "txq", ptx_x_query },
-        { "suq", ptx_x_query },      { "istypep", ptx_x_istypep },
+        { "createpolicy", ptx_x_policy }, { "applypriority", ptx_x_hint }, { "discard", ptx_x_hint },
+        { "mapa", ptx_x_mapa },           { "getctarank", ptx_x_rank },    { "cp", ptx_x_cp },
+        { "ldmatrix", ptx_x_matrix },     { "mbarrier", ptx_x_mbarrier },  { "mma", ptx_x_mma },
+        { "movmatrix", ptx_x_matrix },    { "stmatrix", ptx_x_matrix },    { "vabsdiff", ptx_x_video },
+        { "vabsdiff2", ptx_x_video },     { "vabsdiff4", ptx_x_video },    { "vadd", ptx_x_video },
+        { "vadd2", ptx_x_video },         { "vadd4", ptx_x_video },        { "vmax", ptx_x_video },
+        { "vmax2", ptx_x_video },         { "vmax4", ptx_x_video },        { "vmin", ptx_x_video },
+        { "vmin2", ptx_x_video },         { "vmin4", ptx_x_video },        { "vavrg2", ptx_x_video },
+        { "vavrg4", ptx_x_video },        { "vmad", ptx_x_vmad },          { "vset", ptx_x_video },
+        { "vset2", ptx_x_video },         { "vset4", ptx_x_video },        { "vshl", ptx_x_video },
+        { "vshr", ptx_x_video },          { "vsub", ptx_x_video },         { "vsub2", ptx_x_video },
+        { "vsub4", ptx_x_video },         { "wmma", ptx_x_wmma },          { "tex", ptx_x_tex },
+        { "tld4", ptx_x_tld4 },           { "suld", ptx_x_suld },          { "sust", ptx_x_sust },
+        { "sured", ptx_x_sured },         { "txq", ptx_x_query },          { "suq", ptx_x_query },
+        { "istypep", ptx_x_istypep },
     };
     for (size_t k = 0; k < GM_ARRAY_LEN(all); k++) {
         if (ptx_text_is(opcode, all[k].word)) {

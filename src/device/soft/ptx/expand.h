@@ -40,6 +40,12 @@ uint32_t ptx_x_register(struct ptx_expand *x, enum ir_type type);
 /* An instruction to fill in, and the same appended. */
 struct ir_instr ptx_x_instr(const struct ptx_expand *x, enum ir_op op, enum ir_type type);
 void ptx_x_append(struct ptx_expand *x, const struct ir_instr *i);
+/* Loops: places to branch to, in the end each placed once. Between begin and what begin returned, placed, the guard is taken
+ * care of. */
+uint32_t ptx_x_label(struct ptx_expand *x);
+void ptx_x_place(struct ptx_expand *x, uint32_t label);
+void ptx_x_branch(struct ptx_expand *x, uint32_t label, uint32_t guard, bool guard_not);
+uint32_t ptx_x_begin_loops(struct ptx_expand *x);
 /* d = op(a, b), d = op(a, b, c): d is new. */
 struct ir_src ptx_x_op2(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a, struct ir_src b);
 struct ir_src ptx_x_op3(struct ptx_expand *x, enum ir_op op, enum ir_type type, struct ir_src a, struct ir_src b,
@@ -64,6 +70,8 @@ struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);
 unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *out, unsigned max);
 
+/* async.c: so many bytes have come, for the barrier there. */
+void ptx_x_complete(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src bytes);
 /* runtime.c: where the block's shared memory that its program does not know of begins, as a U32. */
 struct ir_src ptx_x_behind_shared(struct ptx_expand *x);
 
@@ -73,6 +81,16 @@ bool ptx_x_mma(struct ptx_expand *x);    /* mma.c */
 bool ptx_x_wmma(struct ptx_expand *x);   /* wmma.c */
 bool ptx_x_cp(struct ptx_expand *x);     /* async.c */
 bool ptx_x_mbarrier(struct ptx_expand *x);
+bool ptx_x_bulk(struct ptx_expand *x); /* bulk.c: cp.async.bulk */
+bool ptx_x_cp_reduce(struct ptx_expand *x);
+bool ptx_x_st_async(struct ptx_expand *x);
+bool ptx_x_red_async(struct ptx_expand *x);
+bool ptx_x_policy(struct ptx_expand *x); /* newer.c */
+bool ptx_x_hint(struct ptx_expand *x);
+bool ptx_x_mapa(struct ptx_expand *x);
+bool ptx_x_rank(struct ptx_expand *x);
+/* The expansion of an opcode that is an ordinary one without the modifiers that follow; NULL: it is ordinary. */
+ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op);
 bool ptx_x_pack(struct ptx_expand *x);  /* packed.c */
 bool ptx_x_video(struct ptx_expand *x); /* video.c */
 bool ptx_x_vmad(struct ptx_expand *x);

@@ -110,7 +110,7 @@ static bool apply_type(struct ptx_parser *p, struct ir_instr *i, struct ptx_modi
 /* Words that newer versions of PTX put behind more instructions (barrier.cluster, red.v2 ..): what is not known here is no mistake. */
 static bool is_newer(const struct ptx_token *t)
 {
-    static const char *const words[] = { "cluster", "v2", "v4", "v8" };
+    static const char *const words[] = { "async", "bulk", "cluster", "v2", "v4", "v8" };
     for (size_t k = 0; k < GM_ARRAY_LEN(words); k++)
         if (ptx_text_is(t, words[k]))
             return true;
@@ -496,9 +496,7 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
 {
     const struct ptx_word *word = ptx_words_find(&p->words, PTX_WORD_OPCODE, opcode->text, opcode->length);
     ptx_expansion *expansion;
-    if (word && word->value == IR_OP_CVT && ptx_is_dot(p, "pack"))
-        return ptx_parse_expanded(p, opcode, ptx_x_pack, guard, guard_not);
-    if (!word && ptx_is_expanded(opcode, &expansion))
+    if (word ? (expansion = ptx_x_newer(p, word->value)) != NULL : ptx_is_expanded(opcode, &expansion))
         return ptx_parse_expanded(p, opcode, expansion, guard, guard_not);
     if (!word)
         return ptx_lacks_instruction(opcode)
@@ -511,6 +509,9 @@ bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint3
     if (guard_not)
         set_flag(&i, IR_F_GUARD_NOT);
     if (!parse_modifiers(p, &i, &mods) || !check(p, &i, &mods) || !ptx_parse_operands(p, &i, opcode))
+        return false;
+    struct ir_src policy;
+    if (has(&mods, PTX_K(HINT)) && (!ptx_expect(p, ',') || !ptx_parse_source(p, IR_B64, 0, &policy)))
         return false;
     if (!ptx_expect(p, ';'))
         return false;

@@ -44,8 +44,9 @@ enum {
 };
 
 /* Modifier sets: the column `modifiers`. */
-#define PTX_M_0          0
-#define PTX_M_MEMORY     (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(CACHE) | PTX_K(NC) | PTX_K(VECTOR))
+#define PTX_M_0 0
+#define PTX_M_MEMORY                                                                                                 \
+    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(CACHE) | PTX_K(HINT) | PTX_K(NC) | PTX_K(VECTOR))
 #define PTX_M_CVT        (PTX_K(ROUND) | PTX_K(ROUNDINT) | PTX_K(FTZ) | PTX_K(SAT) | PTX_K(RELU) | PTX_K(SATFINITE))
 #define PTX_M_CVTA       (PTX_K(SPACE) | PTX_K(TO))
 #define PTX_M_SPACE      PTX_K(SPACE)
@@ -76,12 +77,13 @@ enum {
 #define PTX_M_GRIDDEP    PTX_K(WORD)
 #define PTX_M_BAR        (PTX_K(BARRIER) | PTX_K(BARRED) | PTX_K(WARP) | PTX_K(ALIGNED) | PTX_K(WORD))
 #define PTX_M_FENCE      (PTX_K(ORDER) | PTX_K(SCOPE))
-#define PTX_M_ATOM       (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(ATOMIC) | PTX_K(NOFTZ) | PTX_K(CACHE))
-#define PTX_M_SHFL       (PTX_K(SYNC) | PTX_K(SHUFFLE))
-#define PTX_M_VOTE       (PTX_K(SYNC) | PTX_K(VOTE))
-#define PTX_M_MATCH      (PTX_K(SYNC) | PTX_K(VOTE))
-#define PTX_M_REDUX      (PTX_K(SYNC) | PTX_K(ATOMIC))
-#define PTX_M_SYNC       PTX_K(SYNC)
+#define PTX_M_ATOM                                                                                                   \
+    (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(ATOMIC) | PTX_K(NOFTZ) | PTX_K(CACHE) | PTX_K(HINT))
+#define PTX_M_SHFL  (PTX_K(SYNC) | PTX_K(SHUFFLE))
+#define PTX_M_VOTE  (PTX_K(SYNC) | PTX_K(VOTE))
+#define PTX_M_MATCH (PTX_K(SYNC) | PTX_K(VOTE))
+#define PTX_M_REDUX (PTX_K(SYNC) | PTX_K(ATOMIC))
+#define PTX_M_SYNC  PTX_K(SYNC)
 
 const struct ptx_grammar ptx_grammar[IR_OP_COUNT] = {
 #define IR_OP(name, text, form, sources, types, modifiers, properties)                                               \
@@ -160,6 +162,7 @@ static const struct ptx_word vocabulary[] = {
     M("L2::64B", CACHE, 0),
     M("L2::128B", CACHE, 0),
     M("L2::256B", CACHE, 0),
+    M("L2::cache_hint", HINT, 0),
     M("nc", NC, 0),
     M("v2", VECTOR, 2),
     M("v4", VECTOR, 4),

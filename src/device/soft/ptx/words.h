@@ -57,6 +57,7 @@ enum ptx_kind {
     PTX_K_ORDER,
     PTX_K_SCOPE,
     PTX_K_CACHE, /* hints, ignored */
+    PTX_K_HINT,  /* a cache policy follows the operands */
     PTX_K_NC,
     PTX_K_VECTOR,
     PTX_K_UNI,

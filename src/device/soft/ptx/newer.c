@@ -1,0 +1,427 @@
+/*
+ * What newer versions of PTX put beside ordinary instructions: hints for caches, clusters (here of one block), atomics on vectors,
+ * arithmetic on pairs of f32, minima and maxima of f32 over lanes.
+ */
+#include "device/soft/ptx/expand.h"
+
+/* ---- hints ---- */
+
+static bool skip_source(struct ptx_expand *x, enum ir_type type)
+{
+    struct ir_src ignored;
+    return ptx_expect(x->p, ',') && ptx_parse_source(x->p, type, 0, &ignored);
+}
+
+static bool skip_address(struct ptx_expand *x)
+{
+    enum ir_space space = IR_SPACE_GENERIC;
+    enum ir_type type;
+    int64_t displacement;
+    ptx_x_address(x, &space, &type, &displacement);
+    return !x->p->why.error;
+}
+
+/* A policy is a number that only caches look at. */
+bool ptx_x_policy(struct ptx_expand *x)
+{
+    bool range = ptx_x_take(x, "range"), converts = !range && ptx_x_take(x, "cvt");
+    uint32_t to;
+    if (!range && !converts && !ptx_x_take(x, "fractional"))
+        return ptx_x_refuse(x);
+    while (ptx_x_take_next(x))
+        continue;
+    if (!ptx_parse_register(x->p, IR_B64, false, &to))
+        return false;
+    ptx_x_move(x, IR_B64, to, ptx_x_imm(0));
+    if (range)
+        return ptx_expect(x->p, ',') && skip_address(x) && skip_source(x, IR_U32) && skip_source(x, IR_U32);
+    if (converts)
+        return skip_source(x, IR_B64);
+    return !ptx_token_is(&x->p->token, ',') || skip_source(x, IR_F32);
+}
+
+/* applypriority, discard: [at], bytes. What discarded memory has afterwards is open. */
+bool ptx_x_hint(struct ptx_expand *x)
+{
+    uint64_t bytes;
+    while (ptx_x_take_next(x))
+        continue;
+    return skip_address(x) && ptx_expect(x->p, ',') && ptx_expect_uint(x->p, 128, &bytes, "number of bytes");
+}
+
+/* ---- clusters ---- */
+
+/* The address in another block of the cluster: there is one. */
+bool ptx_x_mapa(struct ptx_expand *x)
+{
+    static const char *const types[] = { "u32", "u64" };
+    ptx_x_take(x, "shared::cluster");
+    enum ir_type type = ptx_x_take_one(x, types, 2) == 0 ? IR_U32 : IR_U64;
+    uint32_t to;
+    struct ir_src at;
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, type, false, &to) || !ptx_expect(x->p, ',') ||
+        !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at) || !skip_source(x, IR_U32))
+        return false;
+    ptx_x_move(x, type, to, at);
+    return true;
+}
+
+bool ptx_x_rank(struct ptx_expand *x)
+{
+    static const char *const types[] = { "u32", "u64" };
+    ptx_x_take(x, "shared::cluster");
+    enum ir_type type = ptx_x_take_one(x, types, 2) == 0 ? IR_U32 : IR_U64;
+    uint32_t to;
+    struct ir_src at;
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_U32, false, &to) || !ptx_expect(x->p, ',') ||
+        !ptx_parse_source(x->p, type, PTX_O_SYMBOL, &at))
+        return false;
+    ptx_x_move(x, IR_U32, to, ptx_x_imm(0));
+    return true;
+}
+
+/* barrier.cluster: a thread that arrives goes on; the block's barrier is where it waits. */
+static bool cluster_barrier(struct ptx_expand *x)
+{
+    static const char *const orders[] = { "release", "relaxed", "acquire" };
+    ptx_x_take(x, "cluster");
+    bool waits = ptx_x_take(x, "wait");
+    if (!waits && !ptx_x_take(x, "arrive"))
+        return ptx_x_refuse(x);
+    ptx_x_take_one(x, orders, 3);
+    ptx_x_take(x, "aligned");
+    if (!ptx_x_taken_all(x) || !waits)
+        return !x->p->why.error;
+    struct ir_instr i = ptx_x_instr(x, IR_OP_BAR, IR_VOID);
+    i.mode = IR_BAR_SYNC;
+    i.src_count = 1;
+    i.src[0] = ptx_x_imm(0);
+    ptx_x_append(x, &i);
+    return true;
+}
+
+/* Fences between kinds of access, or of some accesses only: all are of one kind here, and a fence is for all. */
+static bool fence(struct ptx_expand *x)
+{
+    uint64_t bytes;
+    while (ptx_x_take_next(x))
+        continue;
+    if (ptx_token_is(&x->p->token, '[') &&
+        (!skip_address(x) || !ptx_expect(x->p, ',') || !ptx_expect_uint(x->p, UINT32_MAX, &bytes, "number of bytes")))
+        return false;
+    struct ir_instr i = ptx_x_instr(x, IR_OP_FENCE, IR_VOID);
+    i.order = IR_ORDER_ACQ_REL;
+    i.scope = IR_SCOPE_GPU;
+    ptx_x_append(x, &i);
+    return true;
+}
+
+/* ---- vectors ---- */
+
+/* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}: each element by itself. */
+static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
+{
+    static const char *const orders[] = { "relaxed", "acquire", "release", "acq_rel" };
+    static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
+    static const char *const vectors[] = { "v2", "v4", "v8" };
+    static const char *const names[] = { "f32", "f16", "bf16", "f16x2", "bf16x2" };
+    static const uint8_t types[] = { IR_F32, IR_F16, IR_BF16, IR_F16X2, IR_BF16X2 };
+    enum ir_space space = ptx_x_take(x, "global") ? IR_SPACE_GLOBAL : IR_SPACE_GENERIC;
+    enum ir_type base_type;
+    int64_t displacement;
+    int order = ptx_x_take_one(x, orders, 4);
+    ptx_x_take_one(x, scopes, 4);
+    bool adds = ptx_x_take(x, "add"), noftz = ptx_x_take(x, "noftz"), policy = ptx_x_take(x, "L2::cache_hint");
+    unsigned want = 2u << ptx_x_take_one(x, vectors, 3);
+    int type = ptx_x_take_one(x, names, 5);
+    if (!adds || type < 0 || noftz != (type > 0) || want * ir_types[types[type]].size > 16)
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x))
+        return false;
+    uint32_t to[8];
+    struct ir_src by[8];
+    struct ptx_token at = x->p->token;
+    unsigned results = op == IR_OP_ATOM ? ptx_x_registers(x, types[type], to, 8) : 0;
+    if (op == IR_OP_ATOM)
+        ptx_expect(x->p, ',');
+    struct ir_src base = ptx_x_address(x, &space, &base_type, &displacement);
+    ptx_expect(x->p, ',');
+    unsigned values = ptx_x_values(x, types[type], by, 8);
+    if (x->p->why.error || (policy && !skip_source(x, IR_B64)))
+        return false;
+    if (values != want || (op == IR_OP_ATOM && results != want))
+        return ptx_fail(x->p, -EINVAL, &at, "a vector of %u is wanted", want);
+    for (unsigned k = 0; k < want; k++) {
+        struct ir_instr i = ptx_x_instr(x, op, types[type]);
+        i.mode = IR_ATOM_ADD;
+        i.space = (uint8_t)space;
+        i.order = order > 0 ? IR_ORDER_ACQ_REL : IR_ORDER_RELAXED;
+        i.scope = IR_SCOPE_GPU;
+        i.address.base = base.index;
+        i.address.displacement = displacement + (int64_t)(k * ir_types[types[type]].size);
+        i.src_count = 1;
+        i.src[0] = by[k];
+        i.dst_count = op == IR_OP_ATOM;
+        i.dst[0] = op == IR_OP_ATOM ? to[k] : IR_NONE;
+        ptx_x_append(x, &i);
+    }
+    return true;
+}
+
+static bool vector_atom(struct ptx_expand *x)
+{
+    return vector_atomic(x, IR_OP_ATOM);
+}
+
+static bool vector_red(struct ptx_expand *x)
+{
+    return vector_atomic(x, IR_OP_RED);
+}
+
+/* ld.global.v8.f32, st.global.v4.b64: 32 bytes, by halves. */
+static bool wide_access(struct ptx_expand *x, enum ir_op op)
+{
+    static const char *const scopes[] = { "cta", "cluster", "gpu", "sys" };
+    static const char *const hints[] = { "nc",
+                                         "weak",
+                                         "L1::evict_normal",
+                                         "L1::evict_unchanged",
+                                         "L1::evict_first",
+                                         "L1::evict_last",
+                                         "L1::no_allocate",
+                                         "L2::evict_normal",
+                                         "L2::evict_first",
+                                         "L2::evict_last",
+                                         "L2::64B",
+                                         "L2::128B",
+                                         "L2::256B" };
+    enum ir_space space = ptx_x_take(x, "global") ? IR_SPACE_GLOBAL : IR_SPACE_GENERIC;
+    struct ir_instr i = ptx_x_instr(x, op, IR_B32);
+    enum ir_type base_type;
+    int64_t displacement;
+    unsigned want = ptx_x_take(x, "v8") ? 8 : 4;
+    ptx_x_take(x, "v4");
+    i.order = ptx_x_take(x, "volatile")  ? IR_ORDER_VOLATILE
+              : ptx_x_take(x, "relaxed") ? IR_ORDER_RELAXED
+              : ptx_x_take(x, "acquire") ? IR_ORDER_ACQUIRE
+              : ptx_x_take(x, "release") ? IR_ORDER_RELEASE
+                                         : IR_ORDER_WEAK;
+    ptx_x_take_one(x, scopes, 4);
+    bool policy = ptx_x_take(x, "L2::cache_hint");
+    while (ptx_x_take_one(x, hints, GM_ARRAY_LEN(hints)) >= 0)
+        continue;
+    for (i.type = IR_B8; i.type < IR_PRED && !ptx_x_take(x, ir_types[i.type].text); i.type++)
+        continue;
+    if (i.type == IR_PRED || want * ir_types[i.type].size != 32)
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x))
+        return false;
+    uint32_t to[8];
+    struct ir_src values[8];
+    struct ptx_token at = x->p->token;
+    unsigned count = op == IR_OP_LD ? ptx_x_registers(x, i.type, to, 8) : 0;
+    if (op == IR_OP_LD)
+        ptx_expect(x->p, ',');
+    struct ir_src base = ptx_x_address(x, &space, &base_type, &displacement);
+    if (op == IR_OP_ST && ptx_expect(x->p, ','))
+        count = ptx_x_values(x, i.type, values, 8);
+    if (x->p->why.error || (policy && !skip_source(x, IR_B64)))
+        return false;
+    if (count != want)
+        return ptx_fail(x->p, -EINVAL, &at, "a vector of %u is wanted", want);
+    /* What is loaded may go to the register that says from where. */
+    base = ptx_x_op2(x, IR_OP_ADD, base_type, base, ptx_x_imm((uint64_t)displacement));
+    i.space = (uint8_t)space;
+    i.address.base = base.index;
+    for (unsigned half = 0; half < 2; half++) {
+        for (unsigned k = 0; k < want / 2; k++) {
+            if (op == IR_OP_LD)
+                i.dst[k] = to[half * want / 2 + k];
+            else
+                i.src[k] = values[half * want / 2 + k];
+        }
+        *(op == IR_OP_LD ? &i.dst_count : &i.src_count) = (uint8_t)(want / 2);
+        i.address.displacement = half * 16;
+        ptx_x_append(x, &i);
+    }
+    return true;
+}
+
+static bool wide_load(struct ptx_expand *x)
+{
+    return wide_access(x, IR_OP_LD);
+}
+
+static bool wide_store(struct ptx_expand *x)
+{
+    return wide_access(x, IR_OP_ST);
+}
+
+static bool floats(struct ptx_expand *x, enum ir_op op, unsigned count)
+{
+    static const char *const rounds[] = { "rn", "rz", "rm", "rp" };
+    static const uint8_t values[] = { IR_ROUND_N, IR_ROUND_Z, IR_ROUND_M, IR_ROUND_P };
+    int round = ptx_x_take_one(x, rounds, 4);
+    bool ftz = ptx_x_take(x, "ftz");
+    uint32_t to, parts[3][2], result[2];
+    ptx_x_take(x, "f32x2");
+    if (op == IR_OP_FMA && round < 0)
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_B64, false, &to))
+        return false;
+    for (unsigned k = 0; k < count; k++) {
+        struct ir_instr i = ptx_x_instr(x, IR_OP_UNPACK, IR_B64);
+        if (!ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_B64, 0, &i.src[0]))
+            return false;
+        i.src_count = 1;
+        i.dst_count = 2;
+        for (unsigned h = 0; h < 2; h++)
+            i.dst[h] = parts[k][h] = ptx_x_register(x, IR_F32);
+        ptx_x_append(x, &i);
+    }
+    for (unsigned h = 0; h < 2; h++) {
+        struct ir_instr i = ptx_x_instr(x, op, IR_F32);
+        i.round = round < 0 ? IR_ROUND_N : values[round];
+        i.flags = (uint16_t)(i.flags | (ftz ? IR_F_FTZ : 0));
+        i.src_count = (uint8_t)count;
+        for (unsigned k = 0; k < count; k++)
+            i.src[k] = ir_src_reg(parts[k][h]);
+        i.dst_count = 1;
+        i.dst[0] = result[h] = ptx_x_register(x, IR_F32);
+        ptx_x_append(x, &i);
+    }
+    struct ir_instr i = ptx_x_instr(x, IR_OP_PACK, IR_B64);
+    i.src_count = 2;
+    i.src[0] = ir_src_reg(result[0]);
+    i.src[1] = ir_src_reg(result[1]);
+    i.dst_count = 1;
+    i.dst[0] = to;
+    ptx_x_append(x, &i);
+    return true;
+}
+
+static bool add_pair(struct ptx_expand *x)
+{
+    return floats(x, IR_OP_ADD, 2);
+}
+
+static bool sub_pair(struct ptx_expand *x)
+{
+    return floats(x, IR_OP_SUB, 2);
+}
+
+static bool mul_pair(struct ptx_expand *x)
+{
+    return floats(x, IR_OP_MUL, 2);
+}
+
+static bool fma_pair(struct ptx_expand *x)
+{
+    return floats(x, IR_OP_FMA, 3);
+}
+
+/* ---- lanes ---- */
+
+/* Bits of an f32 as an integer of the same order, and back. */
+static struct ir_src ordered(struct ptx_expand *x, struct ir_src v)
+{
+    struct ir_src sign = ptx_x_op2(x, IR_OP_SHR, IR_S32, v, ptx_x_imm(31));
+    return ptx_x_op2(x, IR_OP_XOR, IR_B32, v, ptx_x_op2(x, IR_OP_AND, IR_B32, sign, ptx_x_imm(INT32_MAX)));
+}
+
+/* redux.sync.min{.abs}{.NaN}.f32: NaNs are put at the end that they never win from, or (.NaN) always; both mean NaN there. */
+static bool reduce_floats(struct ptx_expand *x)
+{
+    bool sync = ptx_x_take(x, "sync"), min = ptx_x_take(x, "min"), max = !min && ptx_x_take(x, "max");
+    bool abs = ptx_x_take(x, "abs"), nan = ptx_x_take(x, "NaN");
+    uint32_t to;
+    struct ir_src v, mask;
+    ptx_x_take(x, "f32");
+    if (!sync || (!min && !max))
+        return ptx_x_refuse(x);
+    if (!ptx_x_taken_all(x) || !ptx_parse_register(x->p, IR_F32, false, &to) || !ptx_expect(x->p, ',') ||
+        !ptx_parse_source(x->p, IR_F32, 0, &v) || !ptx_expect(x->p, ',') || !ptx_parse_source(x->p, IR_U32, 0, &mask))
+        return false;
+    struct ir_src size = ptx_x_op2(x, IR_OP_AND, IR_B32, v, ptx_x_imm(INT32_MAX));
+    struct ir_instr test = ptx_x_instr(x, IR_OP_SETP, IR_U32);
+    test.cmp = IR_CMP_GT;
+    test.dst_count = 1;
+    test.dst[0] = ptx_x_register(x, IR_PRED);
+    test.src_count = 2;
+    test.src[0] = size;
+    test.src[1] = ptx_x_imm(0x7f800000);
+    ptx_x_append(x, &test);
+    struct ir_src end = ptx_x_imm(min != nan ? INT32_MAX : 0x80000000u);
+    struct ir_instr i = ptx_x_instr(x, IR_OP_REDUX, IR_S32);
+    i.flags = (uint16_t)(i.flags | IR_F_SYNC);
+    i.mode = min ? IR_ATOM_MIN : IR_ATOM_MAX;
+    i.src_count = 2;
+    i.src[0] = ptx_x_op3(x, IR_OP_SELP, IR_B32, end, ordered(x, abs ? size : v), ir_src_reg(test.dst[0]));
+    i.src[1] = mask;
+    i.dst_count = 1;
+    i.dst[0] = ptx_x_register(x, IR_S32);
+    ptx_x_append(x, &i);
+    struct ir_src bits = ordered(x, ir_src_reg(i.dst[0]));
+    /* The canonical NaN. */
+    test.src[0] = ptx_x_op2(x, IR_OP_AND, IR_B32, bits, ptx_x_imm(INT32_MAX));
+    test.dst[0] = ptx_x_register(x, IR_PRED);
+    ptx_x_append(x, &test);
+    ptx_x_move(x, IR_B32, to, ptx_x_op3(x, IR_OP_SELP, IR_B32, ptx_x_imm(INT32_MAX), bits, ir_src_reg(test.dst[0])));
+    return true;
+}
+
+/* ---- which ---- */
+
+static bool follows(const struct ptx_parser *p, const char *word)
+{
+    struct ptx_lexer ahead = p->lexer;
+    for (struct ptx_token t = p->token; t.kind == PTX_DOT; ptx_lexer_next(&ahead, &t))
+        if (ptx_text_is(&t, word))
+            return true;
+    return false;
+}
+
+ptx_expansion *ptx_x_newer(const struct ptx_parser *p, uint8_t op)
+{
+    static const struct {
+        uint8_t op;
+        const char *word; /* one of the modifiers */
+        ptx_expansion *run;
+        const char *second; /* .. and another one; NULL: it does not matter */
+    } all[] = {
+        { IR_OP_FENCE, "sync_restrict::shared::cta", fence },
+        { IR_OP_FENCE, "sync_restrict::shared::cluster", fence },
+        { IR_OP_LD, "v8", wide_load },
+        { IR_OP_LD, "v4", wide_load, "b64" },
+        { IR_OP_LD, "v4", wide_load, "u64" },
+        { IR_OP_LD, "v4", wide_load, "s64" },
+        { IR_OP_LD, "v4", wide_load, "f64" },
+        { IR_OP_ST, "v8", wide_store },
+        { IR_OP_ST, "v4", wide_store, "b64" },
+        { IR_OP_ST, "v4", wide_store, "u64" },
+        { IR_OP_ST, "v4", wide_store, "s64" },
+        { IR_OP_ST, "v4", wide_store, "f64" },
+        { IR_OP_CVT, "pack", ptx_x_pack },
+        { IR_OP_RED, "async", ptx_x_red_async },
+        { IR_OP_ST, "async", ptx_x_st_async },
+        { IR_OP_ATOM, "v2", vector_atom },
+        { IR_OP_ATOM, "v4", vector_atom },
+        { IR_OP_ATOM, "v8", vector_atom },
+        { IR_OP_RED, "v2", vector_red },
+        { IR_OP_RED, "v4", vector_red },
+        { IR_OP_RED, "v8", vector_red },
+        { IR_OP_BARRIER, "cluster", cluster_barrier },
+        { IR_OP_FENCE, "mbarrier_init", fence },
+        { IR_OP_REDUX, "f32", reduce_floats },
+        { IR_OP_ADD, "f32x2", add_pair },
+        { IR_OP_SUB, "f32x2", sub_pair },
+        { IR_OP_MUL, "f32x2", mul_pair },
+        { IR_OP_FMA, "f32x2", fma_pair },
+        { IR_OP_FENCE, "proxy", fence },
+        { IR_OP_FENCE, "proxy::alias", fence },
+    };
+    for (size_t k = 0; k < GM_ARRAY_LEN(all); k++)
+        if (all[k].op == op && follows(p, all[k].word) && (!all[k].second || follows(p, all[k].second)))
+            return all[k].run;
+    return NULL;
+}
