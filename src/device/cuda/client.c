@@ -112,9 +112,6 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
     gm_list_init(&c->link);
     gm_list_init(&c->gone_link);
-    gm_list_init(&c->ranges);
-    gm_list_init(&c->pinned);
-    pthread_mutex_init(&c->pinned_lock, NULL);
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
@@ -127,7 +124,7 @@ int cuda_client_create(struct dev *d, const struct dev_client_config *config, st
     pthread_mutex_init(&c->modules_lock, NULL);
     pthread_mutex_init(&c->places_lock, NULL);
     pthread_mutex_init(&c->memory_lock, NULL);
-    pthread_mutex_init(&c->owners_lock, NULL);
+    pthread_mutex_init(&c->ranges_lock, NULL);
     gm_list_init(&c->places);
     cuda_arrays_init(c);
     tp_output_init(&c->output, c->session);
@@ -188,39 +185,6 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
 
 /* --- memory ------------------------------------------------------------------------------------------------------- */
 
-static struct cuda_range *range_make(uint64_t address, uint64_t size)
-{
-    struct cuda_range *r = calloc(1, sizeof(*r));
-    if (!r)
-        return NULL;
-    gm_list_init(&r->link);
-    r->address = address;
-    r->size = size;
-    return r;
-}
-
-static void range_remove(struct cuda_range *r)
-{
-    gm_list_remove(&r->link);
-    free(r);
-}
-
-static struct cuda_range *find_range(struct gm_list *list, uint64_t address, uint64_t size)
-{
-    gm_list_for_each (r, list, struct cuda_range, link)
-        if (r->address == address && r->size == size)
-            return r;
-    return NULL;
-}
-
-static struct cuda_range *find_pinned(struct dev_client *c, uint64_t address, uint64_t size)
-{
-    pthread_mutex_lock(&c->pinned_lock);
-    struct cuda_range *r = find_range(&c->pinned, address, size);
-    pthread_mutex_unlock(&c->pinned_lock);
-    return r;
-}
-
 /* True if the range lies in the half of the window that begins at `from`. */
 static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address, uint64_t size)
 {
@@ -239,25 +203,16 @@ static int map_host(struct dev_client *c, uint64_t address, uint64_t size, int f
     uint64_t from = c->base + c->half;
     if ((address | size) % 4096 || !in_half(c, from, address, size))
         return GM_CUDA_INVALID_VALUE;
-    struct cuda_range *range = range_make(address, size);
-    if (!range || mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) ==
-                      MAP_FAILED) {
-        free(range);
+    if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == MAP_FAILED)
         return GM_CUDA_OUT_OF_MEMORY;
-    }
     CUresult r = c->dev->api.cuMemHostRegister_v2(pointer(address), size,
                                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    if (r == CUDA_SUCCESS && (r = (CUresult)cuda_owner_add(c, address, size, CUDA_HOST)) != CUDA_SUCCESS)
+    const struct cuda_range range = { .address = address, .end = address + size, .device = CUDA_HOST };
+    if (r == CUDA_SUCCESS && (r = (CUresult)cuda_range_add(c, &range)) != CUDA_SUCCESS)
         (void)c->dev->api.cuMemHostUnregister(pointer(address));
-    if (r != CUDA_SUCCESS) {
-        free(range);
+    if (r != CUDA_SUCCESS)
         close_pages(address, size);
-        return (int)r;
-    }
-    pthread_mutex_lock(&c->pinned_lock);
-    gm_list_append(&c->pinned, &range->link);
-    pthread_mutex_unlock(&c->pinned_lock);
-    return GM_CUDA_SUCCESS;
+    return (int)r;
 }
 
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
@@ -274,7 +229,7 @@ static uint32_t access_of(const struct dev_client *c, const struct cuda_range *r
     return device == range->device || (c->peers[range->device] >> device & 1) ? WIRE_MEMORY_ACCESS_WRITE : 0;
 }
 
-/* Lets all GPUs do with the range what they may, now. */
+/* Lets all GPUs do with the range what they may, now, and notes that. */
 static CUresult set_access(struct dev_client *c, struct cuda_range *range)
 {
     CUmemAccessDesc desc[DEV_DEVICES];
@@ -296,17 +251,18 @@ static CUresult set_access(struct dev_client *c, struct cuda_range *range)
                                                          : CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
     }
-    CUresult r = n ? c->dev->api.cuMemSetAccess(range->address, range->size, desc, n) : CUDA_SUCCESS;
+    CUresult r = n ? c->dev->api.cuMemSetAccess(range->address, range->end - range->address, desc, n) : CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
         return r;
     range->given = given;
-    cuda_owner_reach(c, range->address, writers);
+    range->reach = writers;
+    cuda_range_update(c, range);
     return r;
 }
 
 static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int fd)
 {
-    uint64_t address = range->address, size = range->size;
+    const uint64_t address = range->address, size = range->end - address;
     const struct cuda_driver *api = &c->dev->api;
     CUmemGenericAllocationHandle handle;
     CUresult r =
@@ -317,9 +273,9 @@ static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int f
     (void)api->cuMemRelease(handle); /* the mapping keeps it */
     if (r != CUDA_SUCCESS)
         return r;
-    r = (CUresult)cuda_owner_add(c, address, size, range->device);
+    r = (CUresult)cuda_range_add(c, range);
     if (r == CUDA_SUCCESS && (r = set_access(c, range)) != CUDA_SUCCESS)
-        cuda_owner_remove(c, address);
+        cuda_range_remove(c, address);
     if (r != CUDA_SUCCESS)
         (void)api->cuMemUnmap(address, size);
     return r;
@@ -328,48 +284,47 @@ static CUresult map_handle(struct dev_client *c, struct cuda_range *range, int f
 int cuda_memory_attach(struct dev_client *c, uint64_t address, uint64_t size, int fd, uint64_t offset,
                        uint32_t device, uint32_t access)
 {
+    struct cuda_range range;
+    const bool there = cuda_range_find(c, address, size, &range);
     cuda_enter(&c->dev->gpus[0]);
     if (in_half(c, c->base + c->half, address, size))
-        return find_pinned(c, address, size) ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
+        return there ? GM_CUDA_SUCCESS : map_host(c, address, size, fd, offset);
     if (offset || !in_half(c, c->base, address, size))
         return GM_CUDA_INVALID_VALUE;
-    struct cuda_range *range = find_range(&c->ranges, address, size);
-    if (range) {
-        const uint32_t before = range->access;
-        range->access = access;
-        CUresult r = set_access(c, range);
-        if (r != CUDA_SUCCESS) {
-            range->access = before;
-            (void)set_access(c, range);
-        }
-        return (int)r;
+    if (!there) {
+        range = (struct cuda_range) { .address = address, .end = address + size, .device = device, .access = access };
+        return (int)map_handle(c, &range, fd);
     }
-    range = range_make(address, size);
-    if (!range)
-        return GM_CUDA_OUT_OF_MEMORY;
-    range->device = device;
-    range->access = access;
-    CUresult r = map_handle(c, range, fd);
-    if (r == CUDA_SUCCESS)
-        gm_list_append(&c->ranges, &range->link);
-    else
-        free(range);
+    const uint32_t before = range.access;
+    range.access = access;
+    CUresult r = set_access(c, &range);
+    if (r != CUDA_SUCCESS) {
+        range.access = before;
+        (void)set_access(c, &range);
+    }
     return (int)r;
+}
+
+/* All of a device's memory; what the driver refuses first. */
+static CUresult set_access_of(struct dev_client *c, uint32_t device)
+{
+    CUresult first = CUDA_SUCCESS;
+    struct cuda_range range;
+    for (uint64_t at = c->base; cuda_range_next(c, at, &range); at = range.end) {
+        const CUresult r = range.device == device ? set_access(c, &range) : CUDA_SUCCESS;
+        first = first ? first : r;
+    }
+    return first;
 }
 
 int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled)
 {
     const uint32_t before = c->peers[peer];
-    CUresult r = CUDA_SUCCESS;
     c->peers[peer] = enabled ? before | 1u << device : before & ~(1u << device);
-    gm_list_for_each (range, &c->ranges, struct cuda_range, link)
-        if (range->device == peer && r == CUDA_SUCCESS)
-            r = set_access(c, range);
+    CUresult r = set_access_of(c, peer);
     if (r != CUDA_SUCCESS) {
         c->peers[peer] = before;
-        gm_list_for_each (range, &c->ranges, struct cuda_range, link)
-            if (range->device == peer)
-                (void)set_access(c, range);
+        (void)set_access_of(c, peer);
     }
     return (int)r;
 }
@@ -379,27 +334,30 @@ void cuda_unpin(struct dev *d, void *memory)
     (void)CUDA_CALL(d, UINT32_MAX, cuMemHostUnregister, memory);
 }
 
-void cuda_pinned_unmap(struct dev_client *c, struct cuda_range *r)
+void cuda_pinned_unmap(struct dev_client *c, const struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
-    cuda_owner_remove(c, r->address);
+    cuda_range_remove(c, r->address);
     cuda_unpin(c->dev, pointer(r->address));
-    close_pages(r->address, r->size);
+    close_pages(r->address, r->end - r->address);
     pthread_mutex_unlock(&c->memory_lock);
-    pthread_mutex_lock(&c->pinned_lock);
-    range_remove(r);
-    pthread_mutex_unlock(&c->pinned_lock);
 }
 
-void cuda_range_unmap(struct dev_client *c, struct cuda_range *r)
+static void range_unmap(struct dev_client *c, const struct cuda_range *r)
 {
     atomic_fetch_add_explicit(&c->runs.memory, 1, memory_order_release);
     pthread_mutex_lock(&c->memory_lock);
-    cuda_owner_remove(c, r->address);
-    (void)c->dev->api.cuMemUnmap(r->address, r->size);
+    cuda_range_remove(c, r->address);
+    (void)c->dev->api.cuMemUnmap(r->address, r->end - r->address);
     pthread_mutex_unlock(&c->memory_lock);
-    range_remove(r);
+}
+
+void cuda_device_unmap(struct dev_client *c)
+{
+    struct cuda_range r;
+    while (cuda_range_next(c, c->base, &r) && r.device != CUDA_HOST) /* that lies above */
+        range_unmap(c, &r);
 }
 
 /* Nobody waits for that. False: it is about to be stopped. */
@@ -414,15 +372,14 @@ static bool wait_to_unpin(struct dev_client *c)
 
 void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size)
 {
-    bool host = in_half(c, c->base + c->half, address, size);
-    struct cuda_range *r = host ? find_pinned(c, address, size) : find_range(&c->ranges, address, size);
+    struct cuda_range r;
     cuda_enter(&c->dev->gpus[0]);
-    if (!r)
+    if (!cuda_range_find(c, address, size, &r))
         return;
-    if (!host)
-        cuda_range_unmap(c, r);
+    if (r.device != CUDA_HOST)
+        range_unmap(c, &r);
     else if (wait_to_unpin(c)) { /* else it goes with the client */
-        cuda_pinned_unmap(c, r);
+        cuda_pinned_unmap(c, &r);
         cuda_admit_end(c->dev, UINT32_MAX);
     }
 }

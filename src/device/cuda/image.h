@@ -43,14 +43,12 @@ void cuda_code_close(struct cuda_code *c);
 
 /* Of the code that a GPU takes of an image; all are true if that cannot be looked into. */
 struct cuda_image_traits {
-    bool prints;    /* may call vprintf (output.h) */
-    bool asserts;   /* may call __assertfail (complaint.h) */
-    bool allocates; /* may call malloc (capacity.h) */
-    bool
-        keeps_values; /* has variables that are not its compiler's, in which a program may leave something: it is one program's */
-    bool
-        loses_values; /* kernels refer to variables that are not constants: what they leave there is lost with the executor */
-    bool has_managed; /* some of them are managed, and only this process would reach them */
+    bool prints;       /* may call vprintf (output.h) */
+    bool asserts;      /* may call __assertfail (complaint.h) */
+    bool allocates;    /* may call malloc (capacity.h) */
+    bool keeps_values; /* has variables that are not its compiler's: the library is one program's */
+    bool loses_values; /* kernels may write to some of them: that is lost with the executor */
+    bool has_managed;  /* some of them are managed: only this process would reach them */
 };
 
 /* Code some of whose variables can be moved. */

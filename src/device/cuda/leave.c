@@ -66,8 +66,7 @@ void cuda_client_stop(struct dev_client *c)
     gm_list_for_each (q, &c->queues, struct dev_queue, link)
         cuda_output_drop(q); /* from here on nobody else moves its completion word */
     cuda_output_stop(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
-        cuda_range_unmap(c, r); /* which takes no time, whatever runs */
+    cuda_device_unmap(c); /* which takes no time, whatever runs */
 }
 
 /* --- the rest ----------------------------------------------------------------------------------------------------- */
@@ -83,8 +82,7 @@ static void take_apart(struct dev_client *c)
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
         cuda_module_unload(m);
     cuda_link_finish(c);
-    gm_list_for_each_safe (r, &c->ranges, struct cuda_range, link)
-        cuda_range_unmap(c, r);
+    cuda_device_unmap(c);
 }
 
 /* There is a safe point of all contexts, or all of them are going. True: nothing is left that needs one. */
@@ -93,8 +91,8 @@ static bool unpin_some(struct dev_client *c)
     const uint64_t until = gm_now_ns() + UNPIN_NS;
     cuda_enter(&c->dev->gpus[0]);
     cuda_arrays_finish(c);
-    gm_list_for_each_safe (r, &c->pinned, struct cuda_range, link) {
-        cuda_pinned_unmap(c, r);
+    for (struct cuda_range r; cuda_range_next(c, c->base + c->half, &r);) {
+        cuda_pinned_unmap(c, &r);
         if (gm_now_ns() > until)
             return false;
     }
@@ -119,10 +117,9 @@ static void finish(struct dev_client *c)
         (void)c->dev->api.cuMemAddressFree(c->base, c->half);
     if (c->host_reserved)
         munmap((void *)(uintptr_t)(c->base + c->half), c->half);
-    cuda_owners_finish(c);
+    cuda_ranges_finish(c);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->moves_lock);
-    pthread_mutex_destroy(&c->pinned_lock);
     pthread_mutex_destroy(&c->memory_lock);
     pthread_mutex_destroy(&c->arrivals_lock);
     pthread_mutex_destroy(&c->modules_lock);

@@ -12,7 +12,7 @@
  * error, and the server starts another executor for the rest.
  *
  * Locks: a client's moves_lock before all others; dev.lock for the lists of clients and active queues, for how often groups of multiprocessors are used, and for who prints;
- * libraries_lock; open_lock, before all others. Of a client: memory_lock, then owners_lock or modules_lock; places_lock, then dev.lock.
+ * libraries_lock; open_lock, before all others. Of a client: memory_lock, then ranges_lock or modules_lock; places_lock, then dev.lock.
  * Everything else of a client belongs to its thread, or to the executor's orders, of which device.h says which come one at a time.
  * Nobody reports a fault with one of them held.
  */
@@ -23,6 +23,7 @@
 
 #include "base/list.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/range.h"
 #include "device/cuda/run.h"
 #include "device/device.h"
 #include "transport/output.h"
@@ -163,15 +164,6 @@ struct dev {
     uint64_t ahead_ns;         /* lookahead.h */
 };
 
-/* A range of a client's window that is mapped. */
-struct cuda_range {
-    struct gm_list link; /* client->ranges, or client->pinned: of the host's, which has nothing but */
-    uint64_t address, size;
-    uint32_t device; /* whose memory it is */
-    uint32_t access; /* as in memory_attach */
-    uint32_t given;  /* bit for each device that may touch it now */
-};
-
 /* What a client has of a GPU that it uses. */
 struct cuda_seat {
     CUdeviceptr
@@ -180,21 +172,6 @@ struct cuda_seat {
     _Atomic(struct cuda_place *) place; /* of streams from now on; an order sets it .. */
     _Atomic(struct cuda_gpu *)
         home; /* .. and the context that it is in, for threads that the place may go from under */
-};
-
-/* Whose memory an address is; sorted. far.c */
-struct cuda_owner {
-    uint64_t address, end;
-    uint32_t device; /* or this */
-    uint32_t reach;  /* GPUs that may write there, a bit each */
-};
-#define CUDA_HOST UINT32_MAX
-
-/* A piece of memory: what is true where it begins, and whether it is one. */
-struct cuda_memory {
-    struct cuda_gpu *gpu; /* whose; NULL: the host's, or nobody's */
-    uint32_t reach;       /* GPUs that may write there, a bit each; none, of variables outside the window */
-    bool held;            /* all of it is the client's in its window, or inside a variable of one of its modules */
 };
 
 struct dev_client {
@@ -218,14 +195,11 @@ struct dev_client {
     pthread_mutex_t moves_lock;  /* while its places change, and so where its streams are */
     _Atomic uint32_t away;       /* GPUs in whose fallback context it is, a bit each .. */
     _Atomic uint64_t away_until; /* .. at least so long .. */
-    uint64_t away_ns;            /* .. which is longer each time; moves_lock, as is the following */
-    struct gm_list ranges;       /* the same; of devices' memory */
-    pthread_mutex_t pinned_lock;
-    struct gm_list pinned;       /* pinned_lock */
+    uint64_t away_ns;            /* .. which is longer each time; moves_lock */
     pthread_mutex_t memory_lock; /* while a copy is handed to the driver, and while something is unmapped */
-    pthread_mutex_t owners_lock;
-    struct cuda_owner *owners; /* owners_lock; of the ranges */
-    uint32_t owners_count;
+    pthread_mutex_t ranges_lock;
+    struct cuda_range *ranges; /* range.h, ranges_lock */
+    uint32_t ranges_count;
     struct cuda_gpu *asked; /* the client's thread: by the question that is being answered */
     pthread_mutex_t modules_lock;
     struct gm_list modules; /* modules_lock */
@@ -410,9 +384,9 @@ void cuda_memory_unmap(struct dev_client *c, uint64_t address, uint64_t size);
 
 /* Unpins, at a safe point of all contexts, in all of which it is mapped. */
 void cuda_unpin(struct dev *d, void *memory);
-void cuda_pinned_unmap(struct dev_client *c, struct cuda_range *r);
-/* Of a device's memory. Waits for nothing. */
-void cuda_range_unmap(struct dev_client *c, struct cuda_range *r);
+void cuda_pinned_unmap(struct dev_client *c, const struct cuda_range *r);
+/* All memory of devices. Waits for nothing. */
+void cuda_device_unmap(struct dev_client *c);
 
 /* --- leave.c */
 /* Starts the thread that sees clients out. 0 or -errno */
@@ -424,16 +398,6 @@ void cuda_client_destroy(struct dev_client *c);
 void cuda_client_discard(struct dev_client *c);
 
 /* --- far.c: memory of another GPU than the queue's */
-/* An order's thread: what is mapped there is this GPU's, or CUDA_HOST's, and no longer. CUresult */
-int cuda_owner_add(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
-/* Main thread: these GPUs may write there, a bit each; until it is said, the one whose it is, and all for the host's. */
-void cuda_owner_reach(struct dev_client *c, uint64_t address, uint32_t gpus);
-void cuda_owner_remove(struct dev_client *c, uint64_t address);
-void cuda_owners_finish(struct dev_client *c);
-/* Any thread: what is at an address, now. */
-struct cuda_memory cuda_memory_at(struct dev_client *c, uint64_t address, uint64_t size);
-/* The same: it is held. */
-bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
 /* The client's thread, without a lock: there is a way from the queue to this GPU, if that is not its own. May wait for room for a stream. CUresult */
 CUresult cuda_open_way(struct dev_queue *q, struct cuda_gpu *to);
 /* The same thread: an operation of the queue that this GPU has to do. *into is where it is put, with the GPU entered (CUDA_ERROR_NOT_READY: there is no way yet);

@@ -14,6 +14,7 @@
 #include "device/cuda/op.h"
 #include "device/cuda/output.h"
 #include "device/cuda/fallback.h"
+#include "transport/memfd.h"
 
 struct green {
     struct fake_sms sms;
@@ -516,6 +517,33 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUfunction f, void **par
     return launch(f, 1, 1, 1, 1, 1, 1, 0, config->hStream, params, extra);
 }
 
+static CUresult import(CUmemGenericAllocationHandle *out, void *fd, CUmemAllocationHandleType type)
+{
+    *out = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult map(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle h,
+                    unsigned long long flags)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUmemGenericAllocationHandle h)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult unmap(CUdeviceptr at, size_t size)
+{
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_access(CUdeviceptr at, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+    return CUDA_SUCCESS;
+}
+
 static CUresult host_register(void *p, size_t size, unsigned flags)
 {
     return CUDA_SUCCESS;
@@ -723,6 +751,11 @@ struct dev *fake_devices(uint32_t count)
                                 .cuLaunchKernel = launch,
                                 .cuLaunchKernelEx = launch_ex,
                                 .cuLaunchHostFunc = host_function,
+                                .cuMemImportFromShareableHandle = import,
+                                .cuMemMap = map,
+                                .cuMemRelease = release,
+                                .cuMemUnmap = unmap,
+                                .cuMemSetAccess = set_access,
                                 .cuMemHostRegister_v2 = host_register,
                                 .cuMemHostUnregister = host_unregister,
                                 .cuMemHostGetDevicePointer_v2 = device_pointer,
@@ -794,14 +827,11 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
         c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
     c->base = FAKE_WINDOW;
     c->half = 1ull << 30;
-    pthread_mutex_init(&c->owners_lock, NULL);
+    pthread_mutex_init(&c->ranges_lock, NULL);
     pthread_mutex_init(&c->memory_lock, NULL);
     gm_list_init(&c->link);
     gm_list_init(&c->gone_link);
     gm_list_init(&c->places);
-    gm_list_init(&c->ranges);
-    gm_list_init(&c->pinned);
-    pthread_mutex_init(&c->pinned_lock, NULL);
     gm_list_init(&c->modules);
     gm_list_init(&c->queues);
     gm_list_init(&c->dirty);
@@ -822,6 +852,18 @@ struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int prio
     return c;
 }
 
+void fake_map(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device)
+{
+    cr_assert_eq(cuda_memory_attach(c, address, size, -1, 0, device, 0), 0);
+}
+
+void fake_map_host(struct dev_client *c, uint64_t address, uint64_t size)
+{
+    int fd = tp_memfd_create("host", size);
+    cr_assert_eq(cuda_memory_attach(c, address, size, fd, 0, 0, 0), 0);
+    close(fd);
+}
+
 void *fake_limit(void *client)
 {
     const uint32_t multiprocessors[DEV_DEVICES] = { 40 };
@@ -835,7 +877,7 @@ void fake_client_end(struct dev_client *c)
     gm_list_for_each_safe (q, &c->queues, struct dev_queue, link)
         cuda_queue_destroy(q);
     cuda_places_collect(c, true);
-    cuda_owners_finish(c);
+    cuda_ranges_finish(c);
     cuda_output_leave(c);
     cuda_words_finish(c);
     tp_session_detach(c->session);

@@ -54,6 +54,9 @@ void fake_expect_faults(void);
 unsigned fake_faults(void);
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority);
 void fake_client_end(struct dev_client *c);
+/* Memory of the client's: of a GPU, or of the host, which is there then. */
+void fake_map(struct dev_client *c, uint64_t address, uint64_t size, uint32_t device);
+void fake_map_host(struct dev_client *c, uint64_t address, uint64_t size);
 /* A thread that gives a client, the argument, 40 multiprocessors. */
 void *fake_limit(void *client);
 /* Work of these streams stands still, or goes on. */

@@ -6,7 +6,8 @@
 #include "device/cuda/admit.h"
 #include "device/cuda/fallback.h"
 #include "fake.h"
-#include "transport/memfd.h"
+
+#define PAGE 4096u
 
 TestSuite(admit, .timeout = 20);
 
@@ -62,44 +63,34 @@ static void end(void)
 
 static void *unpin(void *arg)
 {
-    const struct cuda_range *r = arg;
-    cuda_memory_unmap(two, r->address, r->size);
+    cuda_memory_unmap(two, two->base + two->half, PAGE);
     atomic_store(&over, true);
     return NULL;
-}
-
-static struct cuda_range pinned_range(void)
-{
-    const struct cuda_range r = { .address = two->base + two->half, .size = 4096 };
-    two->host_fd = tp_memfd_create("host", r.size);
-    cr_assert_eq(cuda_memory_map(two, r.address, r.size), 0);
-    return r;
 }
 
 Test(admit, whoever_unpins_memory_waits, .init = begin, .fini = end)
 {
     pthread_t thread;
-    struct cuda_range like = pinned_range();
-    cr_assert_eq(pthread_create(&thread, NULL, unpin, &like), 0);
+    fake_map_host(two, two->base + two->half, PAGE);
+    cr_assert_eq(pthread_create(&thread, NULL, unpin, NULL), 0);
     launches_go_on();
     cr_assert_not(atomic_load(&over));
     cr_assert_eq(pthread_mutex_trylock(&two->memory_lock), 0, "its own copies go on");
     pthread_mutex_unlock(&two->memory_lock);
-    cr_assert_eq(pthread_mutex_trylock(&two->pinned_lock), 0, "more is pinned meanwhile");
-    pthread_mutex_unlock(&two->pinned_lock);
+    fake_map_host(two, two->base + two->half + PAGE, PAGE); /* more is pinned meanwhile */
     fake_hold(runs_on->stream, false);
     pthread_join(thread, NULL);
-    cr_assert(gm_list_empty(&two->pinned));
+    cr_assert_not(cuda_holds(two, two->base + two->half, PAGE));
 }
 
 Test(admit, what_is_pinned_goes_with_whoever_is_to_be_stopped, .init = begin, .fini = end)
 {
     pthread_t thread;
-    struct cuda_range like = pinned_range();
-    cr_assert_eq(pthread_create(&thread, NULL, unpin, &like), 0);
+    fake_map_host(two, two->base + two->half, PAGE);
+    cr_assert_eq(pthread_create(&thread, NULL, unpin, NULL), 0);
     atomic_store(&leaving, true);
     pthread_join(thread, NULL);
-    cr_assert_not(gm_list_empty(&two->pinned));
+    cr_assert(cuda_holds(two, two->base + two->half, PAGE));
     fake_hold(runs_on->stream, false);
 }
 

@@ -16,9 +16,9 @@ static const CUdeviceptr here = FAKE_WINDOW, there = FAKE_WINDOW + 2 * MIB, host
 static struct dev_client *client(struct dev *d)
 {
     struct dev_client *c = fake_client(d, 132, 0);
-    cr_assert_eq(cuda_owner_add(c, there, 2 * MIB, 1), 0);
-    cr_assert_eq(cuda_owner_add(c, here, 2 * MIB, 0), 0);
-    cr_assert_eq(cuda_owner_add(c, host, 2 * MIB, CUDA_HOST), 0);
+    fake_map(c, there, 2 * MIB, d->count > 1);
+    fake_map(c, here, 2 * MIB, 0);
+    fake_map_host(c, host, 2 * MIB);
     return c;
 }
 
@@ -45,7 +45,7 @@ Test(far, whose_memory_it_is)
     cr_assert_null(cuda_memory_at(c, there + 2 * MIB, 1).gpu);
     cr_assert_null(cuda_memory_at(c, host, 1).gpu);
     cr_assert_null(cuda_memory_at(c, FAKE_WINDOW - 1, 1).gpu);
-    cuda_owner_remove(c, here);
+    cuda_memory_unmap(c, here, 2 * MIB);
     cr_assert_null(cuda_memory_at(c, here, 1).gpu);
     cr_assert_eq(cuda_memory_at(c, there, 1).gpu, &d->gpus[1]);
     fake_client_end(c);
@@ -62,7 +62,7 @@ Test(far, what_is_memory)
     cr_assert_not(cuda_holds(c, host + 2 * MIB - 1, 2));
     cr_assert_not(cuda_holds(c, host - 1, 1));
     cr_assert_not(cuda_holds(c, host - 1, 2));
-    cuda_owner_remove(c, here);
+    cuda_memory_unmap(c, here, 2 * MIB);
     cr_assert_not(cuda_holds(c, here, 4 * MIB));
     cr_assert_not(cuda_holds(c, here + 2 * MIB - 1, 2));
     fake_client_end(c);
@@ -124,7 +124,7 @@ Test(far, whoever_may_touch_it_does_it)
     struct dev_queue *q = queue(c, 0, 1);
     const struct wire_rec_fill r = { .dst = there, .width = 16, .height = 1, .value = 7, .element_size = 4 };
     const struct fake_copy *copies;
-    cuda_owner_reach(c, there, 1u << 0);
+    cr_assert_eq(cuda_memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE), 0);
     copy(q, 1, host, there);
     copy(q, 2, here, there);
     cr_assert_eq(cuda_fill(q, 3, &r), 0);
@@ -133,7 +133,7 @@ Test(far, whoever_may_touch_it_does_it)
         cr_assert_eq(copies[i].stream, q->stream, "copy %u", i);
         cr_assert_not(copies[i].peers, "copy %u", i);
     }
-    cuda_owner_reach(c, there, 1u << 1);
+    cr_assert_eq(cuda_memory_attach(c, there, 2 * MIB, -1, 0, 1, WIRE_MEMORY_ACCESS_WRITE << 2), 0);
     copy(q, 4, here, there);
     cr_assert_eq(fake_copies(&copies), 4);
     cr_assert(copies[3].peers);
@@ -340,15 +340,13 @@ Test(far, access_that_is_refused_is_not_remembered)
 {
     struct dev *d = fake_devices(1);
     struct dev_client *c = client(d);
-    struct cuda_range range = { .address = here, .size = 2 * MIB, .access = WIRE_MEMORY_ACCESS_WRITE };
-    gm_list_append(&c->ranges, &range.link);
     d->api.cuMemSetAccess = set_access;
+    cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_WRITE), 0);
     access_refused = true;
     cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), CUDA_ERROR_NOT_SUPPORTED);
-    cr_assert_eq(range.access, WIRE_MEMORY_ACCESS_WRITE);
+    cr_assert(cuda_memory_at(c, here, 1).reach & 1);
     access_refused = false;
     cr_assert_eq(cuda_memory_attach(c, here, 2 * MIB, -1, 0, 0, WIRE_MEMORY_ACCESS_READ), 0);
-    cr_assert_eq(range.access, WIRE_MEMORY_ACCESS_READ);
-    gm_list_remove(&range.link);
+    cr_assert_not(cuda_memory_at(c, here, 1).reach & 1);
     fake_client_end(c);
 }

@@ -411,7 +411,7 @@ static void begin(struct model_client *c, uint32_t index, bool prints)
 {
     *c = (struct model_client) { .c = fake_client(d, 132, 0), .prints = prints };
     for (uint32_t i = 0; i < d->count; i++)
-        cr_assert_eq(cuda_owner_add(c->c, piece(i), FAKE_GPU_BYTES, i), 0);
+        fake_map(c->c, piece(i), FAKE_GPU_BYTES, i);
     describe_parts(c->c);
     for (uint32_t i = 0; i < MODULES; i++)
         c->modules[i] = module_new(false);

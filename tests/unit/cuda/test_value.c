@@ -18,8 +18,8 @@ static void begin_with(uint32_t gpus)
 {
     d = gpus == 1 ? fake_device() : fake_devices(gpus);
     c = fake_client(d, 132, 0);
-    cr_assert_eq(cuda_owner_add(c, here, 2 * MIB, 0), 0);
-    cr_assert_eq(cuda_owner_add(c, there, 2 * MIB, gpus - 1), 0);
+    fake_map(c, here, 2 * MIB, 0);
+    fake_map(c, there, 2 * MIB, gpus - 1);
     cr_assert_eq(cuda_queue_create(c, 0, 1, 0, 0, &q), 0);
 }
 
