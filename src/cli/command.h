@@ -12,7 +12,7 @@ enum cli_words {
     CLI_WORDS_NONE,
     CLI_WORDS_PROGRAM, /* a program and its arguments */
     CLI_WORDS_CLIENT,
-    CLI_WORDS_LIMITS, /* a client or a user, then limits */
+    CLI_WORDS_LIMITS, /* a client, user or group, then limits */
 };
 
 struct cli_command {

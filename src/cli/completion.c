@@ -7,7 +7,7 @@
 #include "cli/command.h"
 
 #define CLIENTS_COMMAND "gmux ls --format=csv,noheader 2>/dev/null | cut -d, -f1"
-#define LIMITS          "share= memory= priority="
+#define LIMITS          "share= guarantee= memory= priority= group="
 
 static const struct gm_option none[] = { { .name = NULL } };
 
@@ -136,7 +136,7 @@ static void print_zsh(void)
         [CLI_WORDS_NONE] = "            && return\n",
         [CLI_WORDS_PROGRAM] = "            '*::program:_normal -p gmux' && return\n",
         [CLI_WORDS_CLIENT] = "            '1:client:($(" CLIENTS_COMMAND "))' && return\n",
-        [CLI_WORDS_LIMITS] = "            '1:client or user:($(" CLIENTS_COMMAND "))' \\\n"
+        [CLI_WORDS_LIMITS] = "            '1:client, user or group:($(" CLIENTS_COMMAND "))' \\\n"
                              "            '*:limit:(" LIMITS ")' && return\n",
     };
     fputs("#compdef gmux\n# zsh completion for gmux: written by `gmux --dump-completion zsh`.\n"

@@ -11,7 +11,7 @@
 #include "cli/place.h"
 #include "cli/table.h"
 
-enum { FORMAT = 1 };
+enum { FORMAT = 1, GROUPS };
 
 const struct gm_option cli_list_options[] = {
     { .id = FORMAT,
@@ -20,15 +20,21 @@ const struct gm_option cli_list_options[] = {
       .argument = "FORMAT",
       .values = "table csv",
       .help = "table or csv; with \",noheader\" no first line" },
+    { .id = GROUPS,
+      .letter = 'g',
+      .name = "groups",
+      .help = "Groups, and what is set for them, instead of programs" },
     { .name = NULL },
 };
 
-static const char *const headings[] = { "CLIENT", "USER",     "SERVER", "DEVICE", "STATE",
-                                        "SHARE",  "PRIORITY", "MEMORY", "LIMIT",  "COMMAND" };
+static const char *const headings[] = { "CLIENT",   "USER",   "SERVER", "DEVICE", "STATE",     "SHARE",
+                                        "PRIORITY", "MEMORY", "LIMIT",  "GROUP",  "GUARANTEE", "COMMAND" };
+static const char *const group_headings[] = { "GROUP", "USER", "CLIENTS", "SHARE", "GUARANTEE", "LIMIT" };
 
 /* Fields of the daemon's lines, in their order. */
-enum { PID, UID, UUID, STATE, SHARE, PRIORITY, USED, LIMIT, COMMAND, CLIENT_FIELDS };
-enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, PENDING_FIELDS };
+enum { PID, UID, UUID, STATE, SHARE, PRIORITY, USED, LIMIT, COMMAND, GROUP, GUARANTEE, CLIENT_FIELDS };
+enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, P_GROUP, PENDING_FIELDS };
+enum { G_NAME, G_UID, G_CLIENTS, G_SHARE, G_GUARANTEE, G_LIMIT, GROUP_FIELDS };
 
 static void add_user(struct cli_table *t, const char *uid)
 {
@@ -66,6 +72,8 @@ static void add_client(struct cli_table *t, char **f, const char *server, enum c
     cli_table_add(t, f[PRIORITY]);
     add_bytes(t, f[USED], format);
     add_bytes(t, f[LIMIT], format);
+    cli_table_add(t, f[GROUP]);
+    cli_table_add(t, f[GUARANTEE]);
     cli_table_add(t, f[COMMAND]);
 }
 
@@ -78,6 +86,8 @@ static void add_pending(struct cli_table *t, char **f)
     cli_table_addf(t, "waits %ss: %s", f[P_SECONDS], f[P_WHY]);
     for (int i = 0; i < 4; i++)
         cli_table_add(t, "-");
+    cli_table_add(t, f[P_GROUP]);
+    cli_table_add(t, "-");
     cli_table_add(t, f[P_COMMAND]);
 }
 
@@ -112,22 +122,44 @@ static int read_format(const char *text, enum cli_format *format, bool *first_li
                : 0;
 }
 
+static int list_groups(int fd, enum cli_format format, bool first_line)
+{
+    struct cli_table t = { .headings = group_headings, .columns = GM_ARRAY_LEN(group_headings) };
+    GM_AUTO_FREE char *text = cli_ask(fd, "groups");
+    char *f[GROUP_FIELDS], *line, *rest = text;
+    while ((line = strsep(&rest, "\n"))) {
+        if (cli_fields(line, f, GROUP_FIELDS) != GROUP_FIELDS)
+            continue;
+        cli_table_add(&t, f[G_NAME]);
+        add_user(&t, f[G_UID]);
+        for (int i = G_CLIENTS; i < GROUP_FIELDS; i++)
+            cli_table_add(&t, f[i]);
+    }
+    cli_table_print(&t, format, first_line);
+    return text ? 0 : 1;
+}
+
 int cli_list(const struct cli_command *c, int argc, char **argv)
 {
     struct gm_options walk;
     enum cli_format format = CLI_TABLE;
-    bool first_line = true;
+    bool first_line = true, groups = false;
     char *f[PENDING_FIELDS], *line;
     int id;
     cli_options_init(c, &walk, argc, argv);
-    while ((id = cli_options_next(&walk)) > 0)
-        if (read_format(walk.argument, &format, &first_line) != 0)
+    while ((id = cli_options_next(&walk)) > 0) {
+        if (id == GROUPS)
+            groups = true;
+        else if (read_format(walk.argument, &format, &first_line) != 0)
             return 1;
+    }
     if (id < 0 || cli_options_end(&walk) != 0)
         return 1;
     GM_AUTO_FD int fd = cli_place_require();
     if (fd < 0)
         return 1;
+    if (groups)
+        return list_groups(fd, format, first_line);
     struct cli_table t = { .headings = headings, .columns = GM_ARRAY_LEN(headings) };
     GM_AUTO_FREE char *servers = cli_ask(fd, "get_server_list");
     char *rest = servers;

@@ -110,6 +110,8 @@ int cli_place_start(void)
         unsetenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
         unsetenv("CUDA_MPS_CLIENT_PRIORITY");
         unsetenv("CUDA_VISIBLE_DEVICES");
+        unsetenv("GMUX_GROUP");
+        unsetenv("GMUX_GUARANTEE");
         execl(program, "gmux-control", "-d", (char *)NULL);
         _exit(127);
     }

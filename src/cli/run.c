@@ -12,8 +12,9 @@
 #include "cli/place.h"
 #include "cli/program.h"
 #include "control/place.h"
+#include "control/policy.h"
 
-enum { SHARE = 1, MEMORY, PRIORITY, DEVICE, REQUIRE };
+enum { SHARE = 1, GUARANTEE, MEMORY, PRIORITY, DEVICE, GROUP, REQUIRE };
 
 /* What an option sets in the program's environment, and the texts it takes. */
 static bool good_share(const char *text)
@@ -44,6 +45,11 @@ const struct gm_option cli_run_options[] = {
       .name = "share",
       .argument = "PERCENTAGE",
       .help = "Part of the multiprocessors that it may use, at most" },
+    { .id = GUARANTEE,
+      .letter = 'g',
+      .name = "guarantee",
+      .argument = "PERCENTAGE",
+      .help = "Part of the device that it has whenever it has work, at least" },
     { .id = MEMORY,
       .letter = 'm',
       .name = "memory",
@@ -60,6 +66,10 @@ const struct gm_option cli_run_options[] = {
       .name = "device",
       .argument = "DEVICE",
       .help = "The devices that it sees, as CUDA_VISIBLE_DEVICES has them" },
+    { .id = GROUP,
+      .name = "group",
+      .argument = "NAME",
+      .help = "The group whose share, guarantee and memory it has with others (gmux set NAME ..)" },
     { .id = REQUIRE, .name = "require", .help = "Refuse to run without the daemon" },
     { .name = NULL },
 };
@@ -71,6 +81,8 @@ static const struct {
     const char *before; /* the text, in the variable */
 } settings[] = {
     [SHARE] = { good_share, "a percentage above 0, up to 100", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "" },
+    [GUARANTEE] = { good_share, "a percentage above 0, up to 100", "GMUX_GUARANTEE", "" },
+    [GROUP] = { ctl_group_is_name, "a name of letters, digits, '.', '_' and '-', not only digits", "GMUX_GROUP", "" },
     [MEMORY] = { good_size, "a number with M or G", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=" },
     [PRIORITY] = { good_priority, "normal or low", "CUDA_MPS_CLIENT_PRIORITY", "" },
     [DEVICE] = { good_device, "an ordinal or a UUID, or some with commas", "CUDA_VISIBLE_DEVICES", "" },

@@ -1,14 +1,17 @@
 /*
- * gmux set and gmux stop: what changes a process, a user, or the daemon.
+ * gmux set and gmux stop: what changes a process, a user, a group, or the daemon.
  */
 #include <ctype.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "cli/command.h"
 #include "cli/place.h"
+#include "cli/table.h"
 
 enum { NOW = 1 };
 
@@ -50,11 +53,44 @@ static char *server_of(int fd, const char *client)
     return NULL;
 }
 
-/* A client is a process id; everything else is a user, by name or as user:1000. */
+/* A client is a process id. */
 static bool is_client(const char *target)
 {
     uint64_t number;
     return gm_parse_u64(target, UINT32_MAX, &number);
+}
+
+/* A group of this user's that is there. */
+static bool is_group(int fd, const char *name)
+{
+    GM_AUTO_FREE char *groups = cli_ask(fd, "groups");
+    char *f[2], *line, *rest = groups;
+    char uid[24];
+    snprintf(uid, sizeof(uid), "%u", (unsigned)geteuid());
+    while ((line = strsep(&rest, "\n"))) {
+        if (cli_fields(line, f, 2) == 2 && strcmp(f[0], name) == 0 && strcmp(f[1], uid) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The daemon's command for a target that is no client: user:1000, group:train, alice/train, or the name of a user, else of a
+ * group that there is. NULL after a line on standard error. */
+static const char *command_for(int fd, const char **target)
+{
+    const char *name = *target;
+    if (strncmp(name, "user:", 5) == 0 || strncmp(name, "group:", 6) == 0)
+        *target = strchr(name, ':') + 1;
+    if (strncmp(name, "user:", 5) == 0)
+        return "limit_user";
+    if (strncmp(name, "group:", 6) == 0 || strchr(name, '/'))
+        return "limit_group";
+    if (getpwnam(name))
+        return "limit_user";
+    if (is_group(fd, name))
+        return "limit_group";
+    cli_fail("\"%s\" is neither a user nor a group with programs; group:%s would be a new one", name, name);
+    return NULL;
 }
 
 int cli_set(const struct cli_command *c, int argc, char **argv)
@@ -79,9 +115,10 @@ int cli_set(const struct cli_command *c, int argc, char **argv)
         if ((size_t)snprintf(limits + n, sizeof(limits) - n, " %s", argv[i]) >= sizeof(limits) - n)
             return cli_fail("too many limits");
     }
-    if (!is_client(target))
-        return judge(
-            cli_ask(fd, "limit_user %.256s%s", strncmp(target, "user:", 5) == 0 ? target + 5 : target, limits), "0");
+    if (!is_client(target)) {
+        const char *command = command_for(fd, &target);
+        return command ? judge(cli_ask(fd, "%s %.256s%s", command, target, limits), "0") : 1;
+    }
     GM_AUTO_FREE char *server = server_of(fd, target);
     return server ? judge(cli_ask(fd, "limit_client %s %s%s", server, target, limits), "0") : 1;
 }

@@ -6,7 +6,7 @@
 
 #include "base/attr.h"
 
-#define CLI_COLUMNS_MAX 12
+#define CLI_COLUMNS_MAX 16
 
 struct cli_table {
     const char *const *headings; /* one for each column */

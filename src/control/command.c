@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/daemon.h"
+#include "control/state.h"
 
 #define REPLY_BYTES 32768 /* of one ui_reply */
 
@@ -20,15 +21,22 @@ const struct ctl_command ctl_commands[] = {
       ctl_cmd_shutdown_server },
     { "get_client_list", "SERVER", "Prints the process id of each client of a server", 0, ctl_cmd_get_client_list },
     { "clients", "SERVER",
-      "Prints each client: pid, uid, device, state, share, priority, bytes used, limit, command, with tabs", 0,
-      ctl_cmd_clients },
-    { "pending", "", "Prints each program that waits for a server: pid, uid, seconds, why, command, with tabs", 0,
-      ctl_cmd_pending },
+      "Prints each client: pid, uid, device, state, share, priority, bytes used, limit, command, group, guarantee, "
+      "with tabs",
+      0, ctl_cmd_clients },
+    { "pending", "", "Prints each program that waits for a server: pid, uid, seconds, why, command, group, with tabs",
+      0, ctl_cmd_pending },
+    { "groups", "", "Prints each group of programs: name, uid, programs, share, guarantee, memory, with tabs", 0,
+      ctl_cmd_groups },
     { "limit_client", "SERVER CLIENT LIMIT=VALUE...",
-      "Sets share=, memory= or priority= of a client in place of what its environment says; prints 0 or why not",
+      "Sets share=, guarantee=, memory=, priority= or group= of a client in place of what its environment says; "
+      "prints 0 or why not",
       CTL_OWN, ctl_cmd_limit_client },
     { "limit_user", "USER LIMIT=VALUE...", "Sets what each client of a user may have; prints 0 or why not",
-      CTL_CHANGES, ctl_cmd_limit_user },
+      CTL_CHANGES | CTL_KEPT, ctl_cmd_limit_user },
+    { "limit_group", "[USER/]GROUP LIMIT=VALUE...",
+      "Sets what the programs of a group have together: share=, guarantee= or memory=; prints 0 or why not",
+      CTL_OWN | CTL_KEPT, ctl_cmd_limit_group },
     { "get_device_client_list", "[SERVER]", "Prints devices and who uses them, as process id and context", 0,
       ctl_cmd_get_device_client_list },
     { "ps", "[-p SERVER]", "Prints a table of clients", 0, ctl_cmd_ps },
@@ -42,22 +50,22 @@ const struct ctl_command ctl_commands[] = {
     { "get_default_active_thread_percentage", "", "Prints the share for servers to come", 0,
       ctl_cmd_get_default_share },
     { "set_default_active_thread_percentage", "PERCENTAGE", "Sets and prints the share for servers to come",
-      CTL_CHANGES, ctl_cmd_set_default_share },
+      CTL_CHANGES | CTL_KEPT, ctl_cmd_set_default_share },
     { "get_active_thread_percentage", "SERVER", "Prints the share that each client of a server may use", 0,
       ctl_cmd_get_share },
     { "set_active_thread_percentage", "SERVER PERCENTAGE", "Sets and prints the share of each client", CTL_CHANGES,
       ctl_cmd_set_share },
     { "get_default_device_pinned_mem_limit", "DEVICE", "Prints the device memory limit for servers to come", 0,
       ctl_cmd_get_default_memory },
-    { "set_default_device_pinned_mem_limit", "DEVICE SIZE", "Sets the limit for servers to come", CTL_CHANGES,
-      ctl_cmd_set_default_memory },
+    { "set_default_device_pinned_mem_limit", "DEVICE SIZE", "Sets the limit for servers to come",
+      CTL_CHANGES | CTL_KEPT, ctl_cmd_set_default_memory },
     { "get_device_pinned_mem_limit", "SERVER DEVICE", "Prints the device memory limit of each client of a server", 0,
       ctl_cmd_get_memory },
     { "set_device_pinned_mem_limit", "SERVER DEVICE SIZE", "Sets the limit of each client of a server", CTL_CHANGES,
       ctl_cmd_set_memory },
     { "get_default_client_priority", "", "Prints the priority for servers to come: 0 (normal) or 1 (below normal)", 0,
       ctl_cmd_get_default_priority },
-    { "set_default_client_priority", "PRIORITY", "Sets the priority for servers to come", CTL_CHANGES,
+    { "set_default_client_priority", "PRIORITY", "Sets the priority for servers to come", CTL_CHANGES | CTL_KEPT,
       ctl_cmd_set_default_priority },
     { NULL, NULL, NULL, 0, NULL },
 };
@@ -156,6 +164,14 @@ void ctl_request_finish(struct ctl_request *r)
     free(r);
 }
 
+static void exec_command(struct ctl_request *r, const struct ctl_command *command)
+{
+    struct ctl_daemon *d = r->daemon;
+    command->exec(r);
+    if (command->flags & CTL_KEPT)
+        ctl_state_save(d);
+}
+
 bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, const char *line)
 {
     struct ctl_request *r = calloc(1, sizeof(*r));
@@ -175,7 +191,7 @@ bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, 
     else if ((command->flags & CTL_CHANGES) && !may_change)
         reply_not_allowed(r);
     else
-        command->exec(r);
+        exec_command(r, command);
     if (!r->kept)
         ctl_request_finish(r);
     return true;

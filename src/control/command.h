@@ -46,6 +46,7 @@ struct ctl_request {
 enum ctl_command_flags {
     CTL_CHANGES = 1, /* only for the daemon's user and root */
     CTL_OWN = 2,     /* the same, and for each user as far as his own clients go (ctl_request_may) */
+    CTL_KEPT = 4,    /* what it sets outlives a daemon that is killed (state.h) */
 };
 
 struct ctl_command {
@@ -95,6 +96,8 @@ void ctl_cmd_clients(struct ctl_request *r);
 void ctl_cmd_pending(struct ctl_request *r);
 void ctl_cmd_limit_client(struct ctl_request *r);
 void ctl_cmd_limit_user(struct ctl_request *r);
+void ctl_cmd_limit_group(struct ctl_request *r);
+void ctl_cmd_groups(struct ctl_request *r);
 void ctl_cmd_version(struct ctl_request *r);
 void ctl_cmd_get_server_list(struct ctl_request *r);
 void ctl_cmd_get_server_status(struct ctl_request *r);

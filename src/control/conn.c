@@ -93,6 +93,28 @@ static void hello(struct ctl_conn *c, struct tp_packet *p)
     ctl_caller_admit(c);
 }
 
+/* What else a client asks for; its hello comes behind it. */
+static void join(struct ctl_conn *c, struct tp_packet *p)
+{
+    struct wire_join m;
+    wire_get_join(&p->body, &m);
+    if (!wire_dec_finish(&p->body) || p->fds_count || !(m.guarantee_pct >= 0 && m.guarantee_pct <= 100)) {
+        ctl_conn_drop(c, "malformed join");
+        return;
+    }
+    if (*m.group && !ctl_group_is_name(m.group)) {
+        ctl_conn_refuse(c, GM_CUDA_INVALID_VALUE, "GMUX_GROUP is no name: letters, digits, '.', '_' and '-'");
+        return;
+    }
+    snprintf(c->wish.group, sizeof(c->wish.group), "%s", m.group);
+    c->wish.guarantee_pct = m.guarantee_pct;
+    if (m.guarantee_pct > 0 && c->daemon->options.multiuser && !c->trusted) {
+        ctl_log_stranger(c->daemon, "Client %d from user %u asks for a guarantee, which is root's to give",
+                         (int)c->peer.pid, (unsigned)c->peer.uid);
+        c->wish.guarantee_pct = 0;
+    }
+}
+
 static void ui_command(struct ctl_conn *c, struct tp_packet *p)
 {
     struct wire_ui_command m;
@@ -131,6 +153,7 @@ static const struct {
     bool unprivileged_only;
     void (*handle)(struct ctl_conn *c, struct tp_packet *p);
 } allowed[] = {
+    { CTL_CONN_NEW, WIRE_JOIN, true, join },
     { CTL_CONN_NEW, WIRE_HELLO, true, hello },
     { CTL_CONN_NEW, WIRE_LINK_RETURN, true, server_returned },
     { CTL_CONN_NEW, WIRE_UI_COMMAND, false, ui_command },

@@ -21,11 +21,13 @@
 #include "base/clock.h"
 #include "control/caller.h"
 #include "control/command.h"
+#include "control/group.h"
 #include "control/place.h"
 #include "control/restart.h"
 #include "control/server.h"
 #include "control/service.h"
 #include "control/spawn.h"
+#include "control/state.h"
 #include "control/users.h"
 
 /* Log lines that strangers may cause: at once, and in the long run. */
@@ -297,6 +299,7 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_logfile_finish(&d->control_log);
     ctl_logfile_finish(&d->server_log);
     ctl_users_free(d);
+    ctl_groups_free(d);
     ctl_restart_free(d->restart);
     free(d->pipe_directory);
     free(d->server_path);
@@ -335,6 +338,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
     gm_list_init(&d->conns);
     gm_list_init(&d->callers);
     gm_list_init(&d->users);
+    gm_list_init(&d->groups);
     gm_list_init(&d->servers);
     gm_list_init(&d->queue);
     gm_list_init(&d->quits);
@@ -351,6 +355,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         return 1;
     }
     say_started(d);
+    ctl_state_load(d);
     if (background) {
         if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */
             ctl_log(d, "Cannot change to /: %s", strerror(errno));

@@ -124,6 +124,7 @@ struct ctl_daemon {
     struct ctl_ration trusted;   /* the same for UIs of root and the daemon's user */
 
     struct gm_list users;   /* struct ctl_user: those for whom limits were set */
+    struct gm_list groups;  /* struct ctl_group */
     struct gm_list servers; /* struct ctl_server */
     unsigned servers_count;
     struct gm_list queue; /* exclusive mode: struct ctl_conn of users whose turn has not come */
@@ -140,6 +141,7 @@ struct ctl_daemon {
     unsigned devices_count;
     bool devices_believed; /* it was one that the daemon's user answers for; no other's word replaces it */
 
+    bool loading; /* state.h */
     bool quitting;
     struct gm_list quits;  /* struct ctl_request waiting for the end */
     struct ctl_timer *end; /* the last step */

@@ -159,6 +159,22 @@ static void on_return_client(struct ctl_server *s, struct tp_packet *p)
         p->body.fatal = true;
 }
 
+static void on_return_group(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_return_group m;
+    wire_get_link_return_group(&p->body, &m);
+    if (wire_dec_finish(&p->body) && !ctl_return_group(s, &m))
+        p->body.fatal = true;
+}
+
+static void on_traits(struct ctl_server *s, struct tp_packet *p)
+{
+    struct wire_link_traits m;
+    wire_get_link_traits(&p->body, &m);
+    if (wire_dec_finish(&p->body))
+        s->guarantees = m.guarantees != 0;
+}
+
 static void on_fault(struct ctl_server *s, struct tp_packet *p)
 {
     struct wire_link_fault m;
@@ -285,6 +301,7 @@ static const struct {
     { WIRE_LINK_LOG, STARTING | RUNNING, on_log }, { WIRE_LINK_CLIENT_STATE, RUNNING, on_client_state },
     { WIRE_LINK_FAULT, RUNNING, on_fault },        { WIRE_LINK_TERMINATED, RUNNING, on_terminated },
     { WIRE_LINK_USAGE, RUNNING, on_usage },        { WIRE_LINK_RETURN_CLIENT, STARTING, on_return_client },
+    { WIRE_LINK_TRAITS, STARTING, on_traits },     { WIRE_LINK_RETURN_GROUP, STARTING, on_return_group },
 };
 
 static void on_packet(void *owner, struct tp_packet *p)

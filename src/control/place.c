@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "control/daemon.h"
 #include "control/directory.h"
+#include "control/state.h"
 
 #define DEFAULT_PIPE_DIRECTORY "/tmp/nvidia-mps"
 #define DEFAULT_LOG_DIRECTORY  "/var/log/nvidia-mps"
@@ -296,8 +297,10 @@ int ctl_place_restore(struct ctl_daemon *d)
 void ctl_place_leave(struct ctl_daemon *d)
 {
     struct stat st;
-    if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
+    if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st)) {
+        ctl_state_remove(d);
         unlinkat(d->pipe_fd, CTL_PID_FILE, 0);
+    }
     d->lock_fd = gm_close(d->lock_fd);
     d->pipe_fd = gm_close(d->pipe_fd);
 }

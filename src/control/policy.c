@@ -39,18 +39,56 @@ static const char *set_priority(struct ctl_wish *w, const char *value)
     return "priority is normal or low";
 }
 
-const char *ctl_wish_set(struct ctl_wish *w, const char *word)
+static const char *set_guarantee(struct ctl_wish *w, const char *value)
+{
+    if (!*value)
+        w->guarantee_pct = 0;
+    else if (!gm_parse_share(value, &w->guarantee_pct))
+        return "guarantee is a percentage above 0, up to 100";
+    return NULL;
+}
+
+bool ctl_group_is_name(const char *s)
+{
+    static const char digits[] = "0123456789";
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+    return n > 0 && n <= CTL_GROUP_MAX && !s[n] && s[0] != '-' && s[strspn(s, digits)];
+}
+
+static const char *set_group(struct ctl_wish *w, const char *value)
+{
+    if (*value && !ctl_group_is_name(value))
+        return "group is a name of letters, digits, '.', '_' and '-', not only digits";
+    snprintf(w->group, sizeof(w->group), "%s", value);
+    return NULL;
+}
+
+const char *ctl_wish_words(enum ctl_wish_of of)
+{
+    return of == CTL_OF_CLIENT ? "limits of a program are share=, guarantee=, memory=, priority= and group="
+           : of == CTL_OF_USER ? "limits of a user are share=, memory= and priority="
+                               : "limits of a group are share=, guarantee= and memory=";
+}
+
+const char *ctl_wish_set(struct ctl_wish *w, enum ctl_wish_of of, const char *word)
 {
     static const struct {
         const char *name;
+        unsigned of;
         const char *(*set)(struct ctl_wish *w, const char *value);
-    } limits[] = { { "share=", set_share }, { "memory=", set_memory }, { "priority=", set_priority } };
+    } limits[] = {
+        { "share=", CTL_OF_CLIENT | CTL_OF_USER | CTL_OF_GROUP, set_share },
+        { "memory=", CTL_OF_CLIENT | CTL_OF_USER | CTL_OF_GROUP, set_memory },
+        { "guarantee=", CTL_OF_CLIENT | CTL_OF_GROUP, set_guarantee },
+        { "priority=", CTL_OF_CLIENT | CTL_OF_USER, set_priority },
+        { "group=", CTL_OF_CLIENT, set_group },
+    };
     for (size_t i = 0; i < GM_ARRAY_LEN(limits); i++) {
         size_t n = strlen(limits[i].name);
-        if (strncmp(word, limits[i].name, n) == 0)
+        if ((limits[i].of & of) && strncmp(word, limits[i].name, n) == 0)
             return limits[i].set(w, word + n);
     }
-    return "limits are share=, memory= and priority=";
+    return ctl_wish_words(of);
 }
 
 struct ctl_wish ctl_wish_lower(const struct ctl_wish *a, const struct ctl_wish *b)

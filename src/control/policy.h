@@ -14,6 +14,7 @@
 #define CTL_MEMORY_LIMITS_MAX 32
 #define CTL_DEVICE_WORD_MAX   63
 #define CTL_SIZE_WORD_MAX     23
+#define CTL_GROUP_MAX         64
 /* Fits link_setup.memory_limits: every entry with its '=' and ','. */
 #define CTL_MEMORY_TEXT_MAX (CTL_MEMORY_LIMITS_MAX * (CTL_DEVICE_WORD_MAX + CTL_SIZE_WORD_MAX + 2))
 _Static_assert(CTL_MEMORY_TEXT_MAX <= 4096, "longer than the message allows");
@@ -30,17 +31,26 @@ struct ctl_limits {
     struct ctl_memory_limit memory[CTL_MEMORY_LIMITS_MAX]; /* in the order they were set: the last one counts */
 };
 
-/* What a client asks for, what was ordered in its place, or what its user may have; it can only lower its server's
- * limits. Nothing: 0, -1, "". */
+/* What a client asks for, what was ordered in its place, or what its user or group may have; it can only lower its
+ * server's limits. Nothing: 0, -1, "". */
 struct ctl_wish {
     double share_pct;
     int priority;
     char memory[513]; /* "dev=size,dev=size"; "*": every device */
+    double guarantee_pct;
+    char group[CTL_GROUP_MAX + 1];
 };
+
+/* Whose limits those are. */
+enum ctl_wish_of { CTL_OF_CLIENT = 1, CTL_OF_USER = 2, CTL_OF_GROUP = 4 };
 
 /* Sets what a word like share=33, memory=2G (of each device) or priority=low says; an empty value takes the limit away.
  * NULL, or why not. */
-GM_MUST_CHECK const char *ctl_wish_set(struct ctl_wish *w, const char *word);
+GM_MUST_CHECK const char *ctl_wish_set(struct ctl_wish *w, enum ctl_wish_of of, const char *word);
+/* The words that there are. */
+const char *ctl_wish_words(enum ctl_wish_of of);
+/* Letters, digits, '.', '_' and '-'; not only digits, which would be a process. */
+bool ctl_group_is_name(const char *s);
 /* Share and priority: what both allow. */
 struct ctl_wish ctl_wish_lower(const struct ctl_wish *a, const struct ctl_wish *b);
 

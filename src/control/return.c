@@ -6,7 +6,9 @@
 
 #include "base/cleanup.h"
 #include "control/command.h"
+#include "control/group.h"
 #include "control/link.h"
+#include "control/users.h"
 
 #define PER_USER_MAX 8 /* servers: one takes new clients, others may have old ones */
 
@@ -91,9 +93,31 @@ bool ctl_return_client(struct ctl_server *s, const struct wire_link_return_clien
     return ctl_server_add_client(s, m->pid, m->uid, &wish, command) != NULL;
 }
 
+bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group *m)
+{
+    struct ctl_client *c = s->process < 0 ? NULL : ctl_server_client(s, m->pid);
+    if (!c || (*m->group && !ctl_group_is_name(m->group)) || !(m->guarantee_pct >= 0 && m->guarantee_pct <= 100))
+        return false;
+    c->wish.guarantee_pct = m->guarantee_pct;
+    snprintf(c->wish.group, sizeof(c->wish.group), "%s", m->group);
+    return true;
+}
+
+/* What was set for users and groups, and outlived the daemon before this one. */
+static void limit_clients(struct ctl_server *s)
+{
+    gm_list_for_each (c, &s->clients, struct ctl_client, link) {
+        if (ctl_user_limits(s->daemon, c->uid))
+            ctl_client_send_limits(s, c);
+        if (*c->wish.group || c->wish.guarantee_pct > 0)
+            ctl_client_place(s, c);
+    }
+}
+
 void ctl_return_ready(struct ctl_server *s)
 {
     struct ctl_daemon *d = s->daemon;
+    limit_clients(s);
     gm_list_for_each (other, &d->servers, struct ctl_server, link)
         s->leaving |= other != s && other->uid == s->uid && other->state != CTL_SERVER_STOPPING;
     if (s->leaving)

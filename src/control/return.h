@@ -17,4 +17,7 @@ GM_MUST_CHECK bool ctl_return_client(struct ctl_server *s, const struct wire_lin
 /* It is ready: it takes new clients, unless another one of its user does so already. */
 void ctl_return_ready(struct ctl_server *s);
 
+/* What else there is to say of one that was announced by ctl_return_client(). False: it must not say that. */
+GM_MUST_CHECK bool ctl_return_group(struct ctl_server *s, const struct wire_link_return_group *m);
+
 #endif

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "control/command.h"
+#include "control/group.h"
 #include "control/link.h"
 #include "control/spawn.h"
 #include "control/users.h"
@@ -80,6 +81,7 @@ static void forget_client(struct ctl_server *s, struct ctl_client *c)
 {
     gm_list_remove(&c->link);
     s->clients_count--;
+    ctl_group_put(c->group);
     free(c);
 }
 
@@ -283,6 +285,10 @@ static void hand_over(struct ctl_server *s, struct ctl_conn *conn)
     if (r == 0) {
         if (ctl_user_limits(d, c->uid))
             ctl_client_send_limits(s, c);
+        if (c->wish.guarantee_pct > 0 && !s->guarantees)
+            ctl_log_stranger(d, "Client %u asks for a guarantee, and the device gives none", c->key);
+        if (*c->wish.group || c->wish.guarantee_pct > 0)
+            ctl_client_place(s, c);
         return;
     }
     forget_client(s, c);

@@ -32,6 +32,7 @@ struct ctl_client {
     uid_t uid;
     bool connected; /* the server has said so */
     struct ctl_wish wish;
+    struct ctl_group *group; /* NULL: in none */
     uint64_t pid_namespace;
     unsigned contexts_count;
     struct ctl_context contexts[CTL_CONTEXTS_MAX];
@@ -49,6 +50,7 @@ struct ctl_server {
     unsigned starts;
     bool forced;      /* was told not to wait for clients */
     bool killed;      /* SIGKILL is on its way */
+    bool guarantees;  /* its device gives them */
     bool leaving;     /* it came back and takes no new clients */
     bool exclusive;   /* says that its device admits no server beside it */
     bool initialised; /* its log lines are tagged Server from here on */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "control/group.h"
 #include "control/link.h"
 
 static struct ctl_user *find_user(const struct ctl_daemon *d, uid_t uid)
@@ -38,8 +39,11 @@ bool ctl_user_set_limits(struct ctl_daemon *d, uid_t uid, const struct ctl_wish 
 
 void ctl_client_set_wish(struct ctl_server *s, struct ctl_client *c, const struct ctl_wish *wish)
 {
+    bool placed = *c->wish.group || *wish->group || c->wish.guarantee_pct > 0 || wish->guarantee_pct > 0;
     c->wish = *wish;
     ctl_client_send_limits(s, c);
+    if (placed)
+        ctl_client_place(s, c);
 }
 
 void ctl_client_send_limits(struct ctl_server *s, const struct ctl_client *c)

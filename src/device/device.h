@@ -146,6 +146,13 @@ enum dev_run_verdict {
     DEV_RUN_LEARN, /* they come, and none of them is submitted; then run_end() */
 };
 
+/* Clients that have a part of the device together. 0 %: no limit, no guarantee. */
+struct dev_group {
+    uint32_t number; /* 0: of none */
+    double share_pct;
+    double guarantee_pct;
+};
+
 struct dev_ops {
     const char *name;
     /* Once it is open it needs nothing of the system but memory, threads, and programs of its own: the executor gives up
@@ -163,6 +170,9 @@ struct dev_ops {
     int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
     /* Live; the next scheduling decision sees it. `multiprocessors` as in dev_client_config. */
     void (*client_set_share)(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
+    /* Live, too: the client has so much of the device whenever it has work, and is in this group. NULL: the device has
+     * neither guarantees nor groups. */
+    void (*client_set_group)(struct dev_client *c, double guarantee_pct, const struct dev_group *group);
     /* The client uses this device from now on; until then only memory_attach names it. The first one is everybody's.
      * NULL: that needs nothing. */
     int (*client_device)(struct dev_client *c, uint32_t device);

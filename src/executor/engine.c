@@ -146,6 +146,15 @@ static void put_device(struct wire_enc *enc, const struct dev_info *i)
     wire_put_device(enc, &d);
 }
 
+static int send_traits(struct exe_engine *e)
+{
+    struct wire_enc enc;
+    const struct wire_engine_traits m = { .guarantees = e->ops->client_set_group != NULL };
+    wire_enc_init(&enc, packet_out, sizeof(packet_out));
+    wire_pack_engine_traits(&enc, 0, &m);
+    return tp_send(e->server, &enc, NULL, 0);
+}
+
 static int send_ready(struct exe_engine *e)
 {
     const struct dev_info *i = e->info;
@@ -169,7 +178,9 @@ static int send_ready(struct exe_engine *e)
 int exe_engine_run(struct exe_engine *e)
 {
     struct pollfd polled[] = { { .fd = e->server, .events = POLLIN }, { .fd = e->failures, .events = POLLIN } };
-    int r = send_ready(e);
+    int r = send_traits(e);
+    if (r >= 0)
+        r = send_ready(e);
 
     while (r == 0) {
         polled[0].events = exe_orders_are_many(e) ? 0 : POLLIN;

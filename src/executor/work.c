@@ -157,6 +157,18 @@ static int do_device(struct exe_engine *e GM_UNUSED, struct exe_order *o)
     return o->client ? exe_client_device(o->client, m.device) : GM_CUDA_INVALID_HANDLE;
 }
 
+static int do_group(struct exe_engine *e, struct exe_order *o)
+{
+    struct wire_engine_client_group m;
+    wire_get_engine_client_group(&o->body, &m);
+    if (!o->client)
+        return GM_CUDA_INVALID_HANDLE;
+    const struct dev_group group = { m.group, m.group_share_pct, m.group_guarantee_pct };
+    if (e->ops->client_set_group)
+        e->ops->client_set_group(o->client->dev, m.guarantee_pct, &group);
+    return 0;
+}
+
 static int do_peer(struct exe_engine *e, struct exe_order *o)
 {
     struct wire_engine_client_peer m;
@@ -335,6 +347,7 @@ static const struct exe_order_kind {
     { WIRE_ENGINE_CLIENT_SET, EXE_THREAD | EXE_DEVICES, 0, true, plan_set,
       do_set }, /* a share may wait for the GPU */
     { WIRE_ENGINE_CLIENT_DEVICE, 0, 0, false, plan_device, do_device },
+    { WIRE_ENGINE_CLIENT_GROUP, EXE_DEVICES, 0, false, NULL, do_group },
     { WIRE_ENGINE_CLIENT_PEER, EXE_MEMORY, 0, true, NULL, do_peer },
     { WIRE_ENGINE_MAP, EXE_MEMORY, 0, false, plan_map, do_map },
     { WIRE_ENGINE_ATTACH, EXE_MEMORY, 0, false, plan_attach, do_attach },

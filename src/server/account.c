@@ -88,6 +88,17 @@ int srv_charge_resize(struct srv_charge *c, uint64_t amount)
     return 0;
 }
 
+void srv_account_move(struct srv_account *a, struct srv_account *parent)
+{
+    for (unsigned q = 0; q < SRV_QUANTITIES; q++) {
+        for (struct srv_account *p = a->parent; p; p = p->parent)
+            p->used[q] -= a->used[q];
+        for (struct srv_account *p = parent; p; p = p->parent)
+            p->used[q] += a->used[q];
+    }
+    a->parent = parent;
+}
+
 const char *srv_quantity_name(enum srv_quantity q)
 {
     static const char *const names[SRV_QUANTITIES] = {

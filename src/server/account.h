@@ -81,6 +81,9 @@ void srv_charge_release(struct srv_charge *c);
  * always granted. */
 GM_MUST_CHECK int srv_charge_resize(struct srv_charge *c, uint64_t amount);
 
+/* What is charged to `a` counts in another parent from now on, whatever that one's limits say. */
+void srv_account_move(struct srv_account *a, struct srv_account *parent);
+
 /* "device_bytes"; the same for all devices */
 const char *srv_quantity_name(enum srv_quantity q);
 

@@ -386,6 +386,9 @@ static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 {
     struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
     switch (packet->header.type) {
+    case WIRE_ENGINE_TRAITS:
+        srv_group_learn(x->server, packet);
+        return NULL;
     case WIRE_ENGINE_READY:
         return on_ready(x, packet);
     case WIRE_ENGINE_DONE:

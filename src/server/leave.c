@@ -132,6 +132,7 @@ static void session_destroy(struct srv_session *c)
     srv_charge_release(&c->count);
     srv_charge_release(&c->leaving);
     srv_account_check_clear(&c->account);
+    srv_group_leave(c);
     srv_user_put(c->user);
     free(c->memory_text);
     free(c->command);

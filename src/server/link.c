@@ -45,8 +45,12 @@ void srv_link_ready(struct srv_server *s)
                              &(struct wire_link_device) {
                                  .name = d->name, .uuid = d->uuid, .pci_bus_id = bus, .exclusive = is_exclusive(d) });
     }
-    const struct wire_link_ready m = { s->devices_count, { encoded, (uint32_t)list.size } };
+    const struct wire_link_traits traits = { .guarantees = s->guarantees };
     struct wire_enc e = srv_encoder(s);
+    wire_pack_link_traits(&e, 0, &traits);
+    send_link(s, &e);
+    const struct wire_link_ready m = { s->devices_count, { encoded, (uint32_t)list.size } };
+    e = srv_encoder(s);
     wire_pack_link_ready(&e, 0, &m);
     send_link(s, &e);
 }
@@ -153,6 +157,15 @@ static void on_client_limits(struct srv_server *s, struct tp_packet *p)
             srv_session_wish(c, m.share_pct, m.priority, m.memory_limits, m.memory_ceiling);
 }
 
+static void on_client_group(struct srv_server *s, struct tp_packet *p)
+{
+    struct wire_link_client_group m;
+    wire_get_link_client_group(&p->body, &m);
+    gm_list_for_each (c, &s->sessions, struct srv_session, link)
+        if (c->pid == m.pid && c->phase != SRV_DRAINING)
+            srv_session_place(c, &m);
+}
+
 /* ---- what clients use ---- */
 
 struct usage_page {
@@ -251,6 +264,9 @@ static const char *on_packet(struct srv_peer *peer, struct tp_packet *p)
         return NULL;
     case WIRE_LINK_CLIENT_LIMITS:
         on_client_limits(s, p);
+        return NULL;
+    case WIRE_LINK_CLIENT_GROUP:
+        on_client_group(s, p);
         return NULL;
     case WIRE_LINK_USAGE_ASK:
         on_usage_ask(s, p->header.serial);

@@ -29,6 +29,12 @@ static void send_client(struct srv_server *s, const struct srv_session *c)
     struct wire_enc e = srv_encoder(s);
     wire_pack_link_return_client(&e, 0, &m);
     srv_peer_send(&s->link, &e, NULL, 0);
+    if (!srv_group_matters(c))
+        return;
+    const struct wire_link_return_group group = { c->pid, c->guarantee_pct, c->group ? c->group->name : "" };
+    e = srv_encoder(s);
+    wire_pack_link_return_group(&e, 0, &group);
+    srv_peer_send(&s->link, &e, NULL, 0);
 }
 
 /* What a daemon knows of servers that it started itself. */

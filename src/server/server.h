@@ -14,6 +14,7 @@
 #include "server/blame.h"
 #include "server/door.h"
 #include "server/executor.h"
+#include "server/group.h"
 #include "server/memory.h"
 #include "server/peer.h"
 #include "server/ranges.h"
@@ -71,6 +72,7 @@ struct srv_session {
     struct gm_list link; /* server->sessions */
     struct srv_server *server;
     struct srv_user *user;
+    struct srv_group *group; /* NULL: in none */
     struct srv_peer peer;
     bool peer_closed; /* the loop has let go of it */
     enum srv_phase phase;
@@ -85,6 +87,7 @@ struct srv_session {
     char *memory_text;       /* asked for by the client; NULL: nothing */
     char *command;           /* what `ps` shows; NULL: nothing */
     char memory_ceiling[33]; /* set for its user, in the same form */
+    double guarantee_pct;    /* of its own; 0: none */
     double granted_pct;
     uint32_t granted_multiprocessors[TP_DEVICES]; /* what that comes to on each device */
     int granted_priority;
@@ -167,8 +170,10 @@ struct srv_server {
     struct srv_blame blame;
     unsigned contexts_count;
     uint32_t next_session;
+    uint32_t next_group;
     struct wire_device devices[TP_DEVICES]; /* once the executor is ready; strings and bytes are in device_packet */
     uint32_t devices_count;                 /* 0: not known yet */
+    bool guarantees;                        /* the devices give them, and know groups */
     bool memory_apart;                      /* of the devices: srv_keeper_cuda has their memory */
     bool announced;
     uint8_t device_packet[24576];
@@ -224,6 +229,8 @@ void srv_relink_closed(struct srv_server *s);
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client);
 /* Offers the session to a client that waits for it. */
 void srv_session_offer(struct srv_session *c);
+/* The daemon says which group it is in, and what it is guaranteed. */
+void srv_session_place(struct srv_session *c, const struct wire_link_client_group *m);
 /* New limits hold for it. */
 void srv_session_limit(struct srv_session *c);
 /* What it asked for is replaced, by an administrator; `share_pct` 0, `priority` -1, "": nothing. */

@@ -197,10 +197,14 @@ static void set_limits(struct srv_session *c)
 {
     const struct srv_server *s = c->server;
     c->granted_pct = GM_MIN(s->limits.share_pct, c->share_pct);
+    if (c->group && c->group->share_pct > 0)
+        c->granted_pct = GM_MIN(c->granted_pct, c->group->share_pct);
     c->granted_priority = c->priority >= 0 ? GM_MAX(c->priority, s->limits.priority) : s->limits.priority;
     for (uint32_t d = 0; d < s->devices_count; d++) {
         uint64_t limit = GM_MIN(s->limits.memory[d], srv_limits_memory(c->memory_text, d, s->devices[d].uuid.data));
         limit = GM_MIN(limit, srv_limits_memory(c->memory_ceiling, d, s->devices[d].uuid.data));
+        if (c->group)
+            limit = GM_MIN(limit, c->group->account.limit[srv_device_bytes(d)]);
         if (c->window_size)
             limit = GM_MIN(limit, c->window_size / 2);
         c->account.limit[srv_device_bytes(d)] = limit;
@@ -370,6 +374,13 @@ static void add_client(struct srv_session *c, bool resumed, srv_answer_fn *done,
     srv_engine_client_add(c, &m, fds, done, arg);
 }
 
+static void on_limited(void *arg, int result, struct tp_packet *answer)
+{
+    (void)arg; /* a client that the executor lost meanwhile gets the share with its replay */
+    (void)result;
+    (void)answer;
+}
+
 const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
 {
     struct ready_op *op = calloc(1, sizeof(*op));
@@ -380,6 +391,8 @@ const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
     c->in_executor = true;
     srv_session_free_windows(c, 1); /* those it could not use */
     add_client(c, false, on_client_added, op);
+    if (srv_group_matters(c))
+        srv_group_tell(c, on_limited);
     return NULL;
 }
 
@@ -391,17 +404,15 @@ static void set_client(struct srv_session *c, srv_answer_fn *done)
     srv_engine_client_set(c, &m, done, c);
 }
 
-static void on_limited(void *arg, int result, struct tp_packet *answer)
+static bool is_in_executor(const struct srv_session *c)
 {
-    (void)arg; /* a client that the executor lost meanwhile gets the share with its replay */
-    (void)result;
-    (void)answer;
+    return c->in_executor && (c->phase == SRV_ATTACHED || c->phase == SRV_ATTACHING);
 }
 
 void srv_session_limit(struct srv_session *c)
 {
     set_limits(c);
-    if (!c->in_executor || (c->phase != SRV_ATTACHED && c->phase != SRV_ATTACHING))
+    if (!is_in_executor(c))
         return;
     set_client(c, on_limited);
 }
@@ -412,6 +423,15 @@ void srv_session_wish(struct srv_session *c, double share_pct, int priority, con
     take_wish(c, share_pct, priority, memory_limits);
     snprintf(c->memory_ceiling, sizeof(c->memory_ceiling), "%s", memory_ceiling);
     srv_session_limit(c);
+}
+
+void srv_session_place(struct srv_session *c, const struct wire_link_client_group *m)
+{
+    bool before = srv_group_matters(c);
+    srv_group_place(c, m);
+    srv_session_limit(c);
+    if (is_in_executor(c) && (before || srv_group_matters(c)))
+        srv_group_tell(c, on_limited);
 }
 
 void srv_session_replay(struct srv_session *c)
@@ -425,6 +445,8 @@ void srv_session_replay(struct srv_session *c)
     }
     atomic_fetch_add_explicit(&c->shared.control->generation, 1, memory_order_release);
     add_client(c, true, NULL, NULL);
+    if (srv_group_matters(c))
+        srv_group_tell(c, NULL);
     srv_devices_replay(c);
     for (uint32_t d = 0; d < c->server->devices_count; d++)
         srv_heap_replay(&c->heaps[d]);

@@ -20,6 +20,7 @@ struct srv_user {
     uint32_t uid;
     struct srv_account account; /* between those of his sessions and the server's */
     struct srv_images images;
+    struct gm_list groups; /* group.h */
 };
 
 /* The user with this id, for one more session; NULL without memory. */

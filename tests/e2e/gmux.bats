@@ -39,8 +39,9 @@ busy() {
     [ -S "$DIR/run/gmux/control" ]
     [ "${f[1]}" = "$(id -un)" ]
     [ "${f[5]} ${f[6]} ${f[8]}" = "33.0 low $((2 << 30))" ]
-    [ "${f[7]}" -gt 0 ]
-    [[ ${f[9]} == *"/nbody -benchmark"* ]]
+    has_memory() { row "$nbody" && [ "${f[7]}" -gt 0 ]; }
+    until_true 100 has_memory
+    [[ ${f[11]} == *"/nbody -benchmark"* ]]
     run -0 "$gmux" ls
     [ "${#lines[@]}" = 2 ]
     [[ ${lines[0]} == "CLIENT "*" COMMAND" && ${lines[1]} == "$nbody "*" 2.0G "* ]]

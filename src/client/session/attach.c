@@ -63,7 +63,28 @@ static void read_command(char *out, size_t size)
     out[n] = '\0';
 }
 
-int rt_say_hello(int fd)
+/* Group and guarantee, if there is either. 0 or -errno. */
+static int say_join(int fd)
+{
+    uint8_t buffer[128];
+    struct wire_enc e;
+    double guarantee = 0;
+    const char *group = secure_getenv("GMUX_GROUP");
+    const char *text = secure_getenv("GMUX_GUARANTEE");
+    if (text && *text && !gm_parse_share(text, &guarantee))
+        gm_warn(&topic, "GMUX_GUARANTEE=%s is not a percentage; ignored", text);
+    if (group && strlen(group) > 64) {
+        gm_warn(&topic, "GMUX_GROUP is too long; ignored");
+        group = NULL;
+    }
+    if (!(group && *group) && guarantee <= 0)
+        return 0;
+    wire_enc_init(&e, buffer, sizeof(buffer));
+    wire_pack_join(&e, 0, &(struct wire_join) { .group = group, .guarantee_pct = guarantee });
+    return tp_send(fd, &e, NULL, 0);
+}
+
+int rt_say_hello(int fd, bool has_daemon)
 {
     char command[1024];
     uint8_t buffer[4096];
@@ -94,7 +115,8 @@ int rt_say_hello(int fd)
                         .memory_limits = limits,
                         .command = command,
                     });
-    return tp_send(fd, &e, NULL, 0);
+    int r = has_daemon ? say_join(fd) : 0;
+    return r < 0 ? r : tp_send(fd, &e, NULL, 0);
 }
 
 /* --- forks -------------------------------------------------------------------------------------------------------- */
@@ -158,7 +180,7 @@ static int open_session(int fd, bool is_private)
     char why[600] = "";
     struct rt_session *s;
 
-    int r = rt_say_hello(fd);
+    int r = rt_say_hello(fd, !is_private);
     atomic_store(&attaching.fd, 0); /* the session's from here on */
     if (r < 0) {
         gm_close(fd);
@@ -168,8 +190,8 @@ static int open_session(int fd, bool is_private)
     r = rt_session_open(&attaching.session, fd, why, sizeof(why));
     s = attaching.session;
     if (r != CUDA_SUCCESS) {
-        if (r == CUDA_ERROR_MPS_CONNECTION_FAILED && !is_private)
-            rt_attach_say("no session with the daemon: %s: error 805", why);
+        if (!is_private)
+            rt_attach_say("no session with the daemon: %s: error %d", why, r);
         else
             gm_error(&topic, "no session (error %d): %s", r, why);
         return r;

@@ -49,8 +49,8 @@ struct rt_device;
 void rt_device_uuid_text(const uint8_t uuid[16], char out[RT_UUID_TEXT]);
 unsigned rt_device_visible(struct rt_device *devices, unsigned count);
 
-/* The packet that starts every session, on either kind of socket. 0 or -errno. */
-int rt_say_hello(int fd);
+/* The packet that starts every session, with a daemon or a private server. 0 or -errno. */
+int rt_say_hello(int fd, bool has_daemon);
 
 /* Starts a private server: its end of a socket pair, or -errno with the reason in `why`. */
 int rt_private_start(char *why, size_t why_size);

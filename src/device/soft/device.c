@@ -139,6 +139,12 @@ static void soft_client_set_share(struct dev_client *c, double share_pct, const 
     soft_account_set(c->dev->sched, &c->account, share_pct, priority);
 }
 
+static void soft_client_set_group(struct dev_client *c, double guarantee_pct, const struct dev_group *group)
+{
+    soft_account_set_group(c->dev->sched, &c->account, guarantee_pct, group->number, group->share_pct,
+                           group->guarantee_pct);
+}
+
 static void soft_client_stop(struct dev_client *c)
 {
     dev_work_stop(&c->work);
@@ -152,6 +158,7 @@ static void soft_client_destroy(struct dev_client *c)
     if (!c)
         return;
     dev_work_destroy(&c->work);
+    soft_account_close(c->dev->sched, &c->account);
     if (c->dev->compiler)
         soft_compiler_cancel(c->dev->compiler, c);
     gm_list_for_each_safe (m, &c->modules, struct dev_module, link)
@@ -226,6 +233,7 @@ const struct dev_ops gmux_device = {
     .info = soft_info,
     .client_create = soft_client_create,
     .client_set_share = soft_client_set_share,
+    .client_set_group = soft_client_set_group,
     .client_stop = soft_client_stop,
     .client_destroy = soft_client_destroy,
     .memory_map = soft_memory_map,

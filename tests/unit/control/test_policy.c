@@ -107,9 +107,9 @@ Test(policy, the_table_is_bounded_and_its_text_fits)
 Test(policy, a_wish_is_set_by_words_and_taken_back_by_empty_ones)
 {
     struct ctl_wish w = { .priority = -1 };
-    cr_assert_null(ctl_wish_set(&w, "share=33.5"));
-    cr_assert_null(ctl_wish_set(&w, "memory=2G"));
-    cr_assert_null(ctl_wish_set(&w, "priority=low"));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "share=33.5"));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "memory=2G"));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "priority=low"));
     cr_assert_float_eq(w.share_pct, 33.5, 1e-9);
     cr_assert_str_eq(w.memory, "*=2G");
     cr_assert_eq(w.priority, 1);
@@ -128,12 +128,12 @@ Test(policy, a_wish_is_set_by_words_and_taken_back_by_empty_ones)
                                          "memory=99999999999999999999999999G",
                                          "=5" };
     for (size_t i = 0; i < GM_ARRAY_LEN(wrong); i++)
-        cr_assert(ctl_wish_set(&w, wrong[i]), "%s", wrong[i]);
+        cr_assert(ctl_wish_set(&w, CTL_OF_CLIENT, wrong[i]), "%s", wrong[i]);
     cr_assert_float_eq(w.share_pct, 33.5, 1e-9, "a mistake changes nothing");
     cr_assert_str_eq(w.memory, "*=2G");
-    cr_assert_null(ctl_wish_set(&w, "share="));
-    cr_assert_null(ctl_wish_set(&w, "memory="));
-    cr_assert_null(ctl_wish_set(&w, "priority="));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "share="));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "memory="));
+    cr_assert_null(ctl_wish_set(&w, CTL_OF_CLIENT, "priority="));
     cr_assert(w.share_pct <= 0 && !*w.memory && w.priority == -1);
 }
 

@@ -2,11 +2,7 @@
  * The policy. Everything here is under the scheduler's lock and happens once per grant, so that it may look at every
  * client that has work: a hundred of them cost less than a microsecond per 200.
  *
- * Caps. A client that is below 100 % may run while its bucket is positive and is charged after the fact, so the bucket
- * also goes negative and the average is exact whatever the length of blocks. What it could not use it keeps up to the
- * depth (4 ms per worker): enough to catch up after it had to wait for others, too little to be noticed as a burst.
- * A capped client runs on ceil(rate) workers, and on one more while its bucket is more than half full: without that a
- * client at 50 % of two workers could never make up for a pause.
+ * Caps and guarantees are in part.c.
  *
  * Fairness. Virtual time is worker time used. Whoever is far behind the others, because it paused or because a cap held
  * it back, is moved up to them less a credit of a few milliseconds: the pause between two kernels does not cost a
@@ -19,34 +15,14 @@
 #include "base/clock.h"
 #include "device/soft/exec/sched_impl.h"
 
-#define DEPTH_PER_WORKER_NS 4000000
-#define CREDIT_NS           4000000u
-#define DEBT_MOST_NS        (2000 * (int64_t)GM_NS_PER_MS)
+#define CREDIT_NS 4000000u
+/* Whoever is owed nothing gets a grant all the same after so many times SOFT_PATIENCE_NS. */
+#define STARVED 10
 
 static _Atomic uint64_t accounts; /* opened so far */
 
-static void refill(struct soft_account *a, uint64_t now_ns)
+static void set_priority(struct soft_account *a, int priority)
 {
-    if (now_ns <= a->refilled_ns)
-        return;
-    double gained = (double)(now_ns - a->refilled_ns) * a->rate;
-    a->refilled_ns = now_ns;
-    a->tokens_ns = gained >= (double)(a->depth_ns - a->tokens_ns) ? a->depth_ns : a->tokens_ns + (int64_t)gained;
-}
-
-static void limits_set(struct soft_sched *s, struct soft_account *a, double share_pct, int priority)
-{
-    a->capped = share_pct < 100;
-    a->rate = share_pct / 100 * s->slots;
-    a->depth_ns = (int64_t)s->slots * DEPTH_PER_WORKER_NS;
-    a->most = s->slots;
-    if (a->capped) {
-        a->most = (uint32_t)a->rate;
-        if (a->rate - (double)a->most > 1e-9)
-            a->most++;
-        if (a->most == 0)
-            a->most = 1;
-    }
     a->priority = priority < 0 ? 0 : GM_MIN(priority, SOFT_PRIORITIES - 1);
 }
 
@@ -59,20 +35,18 @@ void soft_account_open(struct soft_sched *s, struct soft_account *a, double shar
     atomic_init(&a->urgent, INT_MAX);
     atomic_init(&a->stopping, false);
     pthread_mutex_lock(&s->lock);
-    limits_set(s, a, share_pct, priority);
-    a->tokens_ns = SOFT_QUANTUM_NS;
-    a->refilled_ns = gm_now_ns();
+    a->part = (struct soft_part) { .running = 0 };
+    a->group = NULL;
+    soft_part_set(s, &a->part, share_pct, 0);
+    set_priority(a, priority);
     pthread_mutex_unlock(&s->lock);
 }
 
 void soft_account_set(struct soft_sched *s, struct soft_account *a, double share_pct, int priority)
 {
     pthread_mutex_lock(&s->lock);
-    refill(a, gm_now_ns());
-    bool was_capped = a->capped;
-    limits_set(s, a, share_pct, priority);
-    if (a->capped && !was_capped)
-        a->tokens_ns = SOFT_QUANTUM_NS;
+    soft_part_set(s, &a->part, share_pct, a->part.guarantee.rate * 100);
+    set_priority(a, priority);
     soft_sched_wake(s, s->slots);
     pthread_mutex_unlock(&s->lock);
 }
@@ -129,16 +103,20 @@ static void task_unlist(struct soft_sched *s, struct soft_task *t)
 /* May the account have one more worker now? */
 static bool eligible(struct soft_account *a, uint64_t now_ns, uint64_t *again_ns)
 {
-    if (!a->capped)
-        return a->running < a->most;
-    refill(a, now_ns);
-    if (a->tokens_ns <= 0) {
-        uint64_t wait_ns = (uint64_t)((double)(1 - a->tokens_ns) / a->rate) + 1;
-        if (*again_ns == 0 || now_ns + wait_ns < *again_ns)
-            *again_ns = now_ns + wait_ns;
-        return false;
-    }
-    return a->running < a->most + (a->tokens_ns > a->depth_ns / 2 ? 1 : 0);
+    return soft_part_allows(&a->part, now_ns, again_ns) &&
+           (!a->group || soft_part_allows(&a->group->part, now_ns, again_ns));
+}
+
+static uint64_t owed_ns(const struct soft_sched *s, struct soft_account *a)
+{
+    uint64_t own = soft_part_owed_ns(s, &a->part);
+    uint64_t common = a->group ? soft_part_owed_ns(s, &a->group->part) : 0;
+    return GM_MAX(own, common);
+}
+
+static bool has_guarantee(const struct soft_account *a)
+{
+    return a->part.guarantee.rate > 0 || (a->group && a->group->part.guarantee.rate > 0);
 }
 
 /* Where the account stands; grants that are running have not been charged yet. */
@@ -147,7 +125,10 @@ static uint64_t standing(struct soft_sched *s, struct soft_account *a)
     uint64_t reached = s->virtual_ns[a->priority];
     if (a->virtual_ns + CREDIT_NS < reached)
         a->virtual_ns = reached - CREDIT_NS;
-    return a->virtual_ns + (uint64_t)a->running * SOFT_QUANTUM_NS;
+    /* What it was guaranteed it does not have to wait for later. */
+    if (has_guarantee(a))
+        a->virtual_ns = GM_MIN(a->virtual_ns, reached + CREDIT_NS);
+    return a->virtual_ns + (uint64_t)a->part.running * SOFT_QUANTUM_NS;
 }
 
 /* A task that nobody has begun, or one whose begun blocks may wait for the others. */
@@ -168,42 +149,77 @@ static void choose(struct soft_sched *s, struct soft_account *a, struct soft_tur
     if (a->set_aside == 0)
         turn->task = gm_list_entry(a->tasks.next, struct soft_task, link);
     else
-        turn->task = untouched(a, a->running + a->set_aside < s->slots + SOFT_BESIDE);
+        turn->task = untouched(a, a->part.running + a->set_aside < s->slots + SOFT_BESIDE);
     if (!turn->task)
         turn->worker = gm_list_entry(a->aside.next, struct soft_worker, place);
 }
 
-/* Has something to begin, and nobody at it. */
-static bool is_overdue(const struct soft_sched *s, const struct soft_account *a)
+/* Has had nothing for `times` the patience that one is asked for: has something to begin, and nobody at it. */
+static bool is_overdue(const struct soft_sched *s, const struct soft_account *a, unsigned times)
 {
-    return a->running == 0 && a->set_aside == 0 && s->given_ns - a->served_ns > (uint64_t)s->slots * SOFT_PATIENCE_NS;
+    return a->part.running == 0 && a->set_aside == 0 &&
+           s->given_ns - a->served_ns > (uint64_t)s->slots * SOFT_PATIENCE_NS * times;
+}
+
+/* How an account stands among others. */
+struct rank {
+    bool starved;
+    uint64_t owed_ns;
+    int priority;
+    bool overdue;
+    uint64_t served_ns;
+    uint64_t virtual_ns;
+};
+
+static struct rank rank_of(struct soft_sched *s, struct soft_account *a)
+{
+    return (struct rank) {
+        .starved = is_overdue(s, a, STARVED),
+        .owed_ns = owed_ns(s, a),
+        .priority = a->priority,
+        .overdue = is_overdue(s, a, 1),
+        .served_ns = a->served_ns,
+        .virtual_ns = standing(s, a),
+    };
+}
+
+static bool goes_before(const struct rank *a, const struct rank *b)
+{
+    if (a->starved != b->starved)
+        return a->starved;
+    if (a->owed_ns != b->owed_ns)
+        return a->owed_ns > b->owed_ns;
+    if (a->priority != b->priority)
+        return a->priority < b->priority;
+    if (a->overdue != b->overdue)
+        return a->overdue;
+    if (!a->overdue && a->virtual_ns != b->virtual_ns)
+        return a->virtual_ns < b->virtual_ns;
+    return a->served_ns < b->served_ns;
 }
 
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns)
 {
     struct soft_turn best = { .account = NULL };
-    uint64_t best_ns = 0;
+    struct rank best_rank = { .owed_ns = 0 };
+    int urgent = INT_MAX;
 
     gm_list_for_each (a, &s->accounts, struct soft_account, link) {
-        uint64_t virtual_ns = standing(s, a);
-        if (best.account && a->priority > best.account->priority)
-            continue;
+        struct rank rank = rank_of(s, a);
         if (!eligible(a, now_ns, &best.again_ns))
             continue;
-        bool overdue = is_overdue(s, a);
-        if (best.account && a->priority == best.account->priority &&
-            (overdue != best.overdue ? best.overdue
-             : overdue               ? a->served_ns >= best.account->served_ns
-                                     : virtual_ns >= best_ns))
+        urgent = GM_MIN(urgent, a->priority);
+        if (best.account && !goes_before(&rank, &best_rank))
             continue;
         best.account = a;
-        best.overdue = overdue;
-        best_ns = virtual_ns;
+        best_rank = rank;
     }
-    atomic_store_explicit(&s->urgent, best.account ? best.account->priority : INT_MAX, memory_order_relaxed);
+    atomic_store_explicit(&s->urgent, urgent, memory_order_relaxed);
     if (best.account) {
         uint64_t *reached_ns = &s->virtual_ns[best.account->priority];
-        if (!best.overdue)
+        best.overdue = best_rank.overdue;
+        best.owed = best_rank.owed_ns > 0;
+        if (!best.overdue && !best.owed)
             *reached_ns = GM_MAX(*reached_ns, best.account->virtual_ns);
         choose(s, best.account, &best);
     }
@@ -213,7 +229,7 @@ struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns)
 void soft_sched_begin(struct soft_sched *s, struct soft_task *t)
 {
     t->running++;
-    t->account->running++;
+    soft_account_running(t->account, 1);
     t->account->busy++;
 }
 
@@ -222,19 +238,15 @@ void soft_sched_charge(struct soft_sched *s, struct soft_account *a, uint64_t ns
     a->used_ns += ns;
     s->given_ns += ns;
     a->virtual_ns += ns;
-    if (a->capped) {
-        a->tokens_ns -= (int64_t)ns;
-        a->tokens_ns = GM_MAX(a->tokens_ns, -DEBT_MOST_NS);
-        /* With long blocks the bucket must hold a few of them. */
-        int64_t few_ns = 2 * (int64_t)GM_MIN(ns, GM_NS_PER_S);
-        a->depth_ns = GM_MAX((int64_t)s->slots * DEPTH_PER_WORKER_NS, few_ns);
-    }
+    soft_part_charge(s, &a->part, ns);
+    if (a->group)
+        soft_part_charge(s, &a->group->part, ns);
 }
 
 bool soft_sched_end(struct soft_sched *s, struct soft_task *t, uint64_t ns, bool failed)
 {
     struct soft_account *a = t->account;
-    a->running--;
+    soft_account_running(a, -1);
     soft_sched_charge(s, a, ns);
     if (failed)
         atomic_store_explicit(&t->next, t->count, memory_order_relaxed);
@@ -297,7 +309,7 @@ void soft_account_stop(struct soft_sched *s, struct soft_account *a, void (*give
             give_up(t);
     }
     soft_account_list(s, a);
-    if (a->running > 0 || a->set_aside > 0)
+    if (a->part.running > 0 || a->set_aside > 0)
         soft_supervisor_call(s);
     pthread_mutex_unlock(&s->lock);
 }
@@ -333,6 +345,7 @@ int soft_sched_create(struct soft_sched **out, const struct soft_sched_config *c
         return -ENOMEM;
     }
     gm_list_init(&s->accounts);
+    gm_list_init(&s->groups);
     gm_list_init(&s->workers);
     gm_list_init(&s->spares);
     atomic_init(&s->urgent, INT_MAX);

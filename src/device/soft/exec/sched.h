@@ -72,6 +72,28 @@ static inline uint32_t soft_task_block_ns(const struct soft_task *t)
     return atomic_load_explicit(&t->block_ns, memory_order_relaxed);
 }
 
+/* Worker time that comes in at a rate; what is not used is kept up to a depth. */
+struct soft_bucket {
+    double rate; /* per second of its clock; 0: there is no bucket */
+    int64_t tokens_ns, depth_ns;
+    uint64_t refilled_ns;
+};
+
+/* What a client, or a group of clients together, has of the workers' time. */
+struct soft_part {
+    struct soft_bucket limit;     /* may run while it is positive */
+    struct soft_bucket guarantee; /* goes before others while it is positive */
+    uint32_t most;                /* workers at once */
+    uint32_t running;             /* grants */
+};
+
+struct soft_group {
+    struct gm_list link; /* in the scheduler's list */
+    uint32_t number;
+    uint32_t members;
+    struct soft_part part;
+};
+
 /* One client's standing with the scheduler; embedded in the client. All under the scheduler's lock, but for the
  * atomics. */
 struct soft_account {
@@ -79,18 +101,13 @@ struct soft_account {
     struct gm_list link; /* in the scheduler's list while `listed` */
     struct gm_list tasks;
     struct gm_list aside; /* workers in blocks of it that are set aside, the longest first */
-    double rate;          /* worker-seconds per second; only if capped */
-    bool capped;
-    bool listed;        /* has unstarted blocks, or some that are set aside */
-    uint32_t set_aside; /* workers in `aside` */
-    uint64_t served_ns; /* s->given_ns when it began to wait, or last got a grant */
-    int priority;       /* lower is more urgent */
-    uint32_t most;      /* workers at once */
-    uint32_t running;   /* grants */
-    uint32_t busy;      /* grants and completions: while it is not 0 the account must live */
-    int64_t tokens_ns;  /* capped: may run while positive */
-    int64_t depth_ns;
-    uint64_t refilled_ns;
+    struct soft_part part;
+    struct soft_group *group; /* NULL: of none */
+    bool listed;              /* has unstarted blocks, or some that are set aside */
+    uint32_t set_aside;       /* workers in `aside` */
+    uint64_t served_ns;       /* s->given_ns when it began to wait, or last got a grant */
+    int priority;             /* lower is more urgent */
+    uint32_t busy;            /* grants and completions: while it is not 0 the account must live */
     uint64_t virtual_ns;
     uint64_t used_ns;       /* worker time in all */
     uint64_t scratch_bytes; /* of the workers in its blocks: shared and local memory, registers */
@@ -114,6 +131,12 @@ void soft_sched_bound_scratch(struct soft_sched *s, uint64_t bytes);
 void soft_account_open(struct soft_sched *s, struct soft_account *a, double share_pct, int priority);
 /* Live: takes effect with the next grant. */
 void soft_account_set(struct soft_sched *s, struct soft_account *a, double share_pct, int priority);
+/* Live, too: it is guaranteed so much, and in the group of that number (0: in none), whose clients have so much together.
+ * Without memory for a group it is in none. 0 %: no limit, no guarantee. */
+void soft_account_set_group(struct soft_sched *s, struct soft_account *a, double guarantee_pct, uint32_t group,
+                            double group_share_pct, double group_guarantee_pct);
+/* A drained account is about to be freed. */
+void soft_account_close(struct soft_sched *s, struct soft_account *a);
 /* No task starts any more and running blocks are interrupted. Tasks that nobody runs are handed back through `give_up`
  * (with the lock held: it must not call the scheduler) and not `done`; the others get their `done` soon. */
 void soft_account_stop(struct soft_sched *s, struct soft_account *a, void (*give_up)(struct soft_task *t));

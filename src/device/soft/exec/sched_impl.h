@@ -17,6 +17,7 @@ struct soft_sched {
     pthread_cond_t supervise; /* the supervisor */
     pthread_cond_t called;    /* spare workers */
     struct gm_list accounts;  /* that are listed */
+    struct gm_list groups;    /* struct soft_group: those with members */
     struct gm_list workers;
     struct gm_list spares; /* workers without a multiprocessor or a block */
     uint32_t spare;
@@ -47,11 +48,28 @@ struct soft_turn {
     struct soft_task *task;
     struct soft_worker *worker;
     bool overdue;      /* it has waited for SOFT_PATIENCE_NS */
+    bool owed;         /* it has less than it is guaranteed */
     uint64_t again_ns; /* without account: when somebody may (0: not known) */
 };
 
 /* Who runs next, charged nothing yet. */
 struct soft_turn soft_sched_pick(struct soft_sched *s, uint64_t now_ns);
+/* Of a part, 100 % or nothing: no limit; 0: no guarantee. */
+void soft_part_set(const struct soft_sched *s, struct soft_part *p, double share_pct, double guarantee_pct);
+void soft_part_charge(const struct soft_sched *s, struct soft_part *p, uint64_t ns);
+/* May it have one more worker now? If not, but later, `again_ns` is brought forward to that time. */
+bool soft_part_allows(struct soft_part *p, uint64_t now_ns, uint64_t *again_ns);
+/* For how long it has been owed some of its guarantee, in time that the workers gave to all; 0: it is not. */
+uint64_t soft_part_owed_ns(const struct soft_sched *s, struct soft_part *p);
+
+/* Counts a grant, with +1 or -1. */
+static inline void soft_account_running(struct soft_account *a, int change)
+{
+    a->part.running += (uint32_t)change;
+    if (a->group)
+        a->group->part.running += (uint32_t)change;
+}
+
 /* Puts the account into the list, or takes it out. */
 void soft_account_list(struct soft_sched *s, struct soft_account *a);
 /* A grant of `t` begins, ends after `ns` of worker time. The latter returns true if the task is done: then the caller

@@ -88,10 +88,11 @@ static struct soft_worker *find_long(struct soft_sched *s, const struct soft_tur
     uint64_t least_ns = turn->worker ? SOFT_TURN_NS : SOFT_SLICE_NS;
     struct soft_worker *best = NULL;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        if (!w->account || !w->active || w->account == a || w->account->priority < a->priority ||
+        if (!w->account || !w->active || w->account == a || (!turn->owed && w->account->priority < a->priority) ||
             now_ns < w->since_ns + least_ns || atomic_load_explicit(&w->chunk_began_ns, memory_order_relaxed) == 0)
             continue;
-        if (w->account->priority == a->priority && !turn->overdue && w->account->virtual_ns <= a->virtual_ns)
+        if (w->account->priority == a->priority && !turn->overdue && !turn->owed &&
+            w->account->virtual_ns <= a->virtual_ns)
             continue;
         if (!best || w->since_ns < best->since_ns)
             best = w;
@@ -105,7 +106,7 @@ static void end_one(struct soft_sched *s)
     struct soft_worker *worst = NULL;
     uint32_t most = 0;
     gm_list_for_each (w, &s->workers, struct soft_worker, link) {
-        uint32_t begun = w->account ? w->account->running + w->account->set_aside : 0;
+        uint32_t begun = w->account ? w->account->part.running + w->account->set_aside : 0;
         if (!w->account || !w->task->ops->limited || begun < most)
             continue;
         if (begun > most || w->began_ns < worst->began_ns)

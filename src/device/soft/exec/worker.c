@@ -93,7 +93,7 @@ void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t
     s->active--;
     gm_list_append(&a->aside, &w->place);
     a->set_aside++;
-    a->running--;
+    soft_account_running(a, -1);
     soft_account_list(s, a);
     dev_guard_hold(&w->guard, w->thread);
 }
@@ -112,7 +112,7 @@ static void aside_leave(struct soft_sched *s, struct soft_worker *w, uint64_t no
         (void)atomic_compare_exchange_strong(&w->chunk_began_ns, &began_ns, began_ns + away_ns);
     gm_list_remove(&w->place);
     a->set_aside--;
-    a->running++;
+    soft_account_running(a, 1);
     a->served_ns = s->given_ns;
     soft_account_list(s, a);
     dev_guard_let_go(&w->guard);
