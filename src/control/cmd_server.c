@@ -104,6 +104,10 @@ static void on_restart(void *request)
 
 void ctl_cmd_restart(struct ctl_request *r)
 {
+    if (*ctl_words_at(&r->words, 1)) { /* it is not to be done by mistake */
+        ctl_reply(r, "restart takes no words\n");
+        return;
+    }
     r->timer = ctl_timer_create(&r->daemon->loop, on_restart, r);
     if (!r->timer) {
         ctl_reply(r, "out of memory\n");

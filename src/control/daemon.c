@@ -22,6 +22,7 @@
 #include "control/caller.h"
 #include "control/command.h"
 #include "control/group.h"
+#include "control/options.h"
 #include "control/place.h"
 #include "control/restart.h"
 #include "control/server.h"
@@ -285,13 +286,6 @@ static void say_started(struct ctl_daemon *d)
     ctl_log(d, "CUDA MPS Control binary version: %d", CTL_BINARY_VERSION);
 }
 
-/* Servers are seen under the name of the family the daemon was called by. */
-static const char *server_name_for(const char *argv0)
-{
-    const char *slash = strrchr(argv0, '/');
-    return strncmp(slash ? slash + 1 : argv0, "nvidia-", 7) == 0 ? "nvidia-cuda-mps-server" : "gmux-server";
-}
-
 static void daemon_destroy(struct ctl_daemon *d)
 {
     if (!d)
@@ -317,7 +311,8 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         .uid = geteuid(),
         .pid = getpid(),
         .server_path = ctl_spawn_find_server(),
-        .server_name = server_name_for(argv[0]),
+        .server_name =
+            ctl_is_classic_name(argv[0]) ? "nvidia-cuda-mps-server" : "gmux-server", /* of the same family */
         .restart = ctl_restart_prepare(argv),
         .control_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },
         .server_log = { .directory = -1, .fd = -1, .echo = background ? -1 : STDOUT_FILENO },

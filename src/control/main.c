@@ -49,6 +49,18 @@ static void print_commands_scdoc(void)
                                       : "");
 }
 
+/* An option that there is not. Under NVIDIA's name the words and the status are NVIDIA's. */
+static int refuse(const char *argv0, const char *word)
+{
+    if (ctl_is_classic_name(argv0)) {
+        printf("Unrecognized option %s\n", word);
+        print_help(stdout);
+        return 0;
+    }
+    fprintf(stderr, "gmux-control: unrecognized option %s; --help lists them\n", word);
+    return 1;
+}
+
 /* A daemon keeps nothing of its caller's, and passes nothing on: not a lock, not the end of a pipe. */
 static void drop_descriptors(bool background)
 {
@@ -168,10 +180,8 @@ int main(int argc, char **argv)
         case CTL_OPTION_DUMP_COMMANDS:
             print_commands_scdoc();
             return 0;
-        default: /* the words and the status are NVIDIA's */
-            printf("Unrecognized option %s\n", walk.word);
-            print_help(stdout);
-            return 0;
+        default:
+            return refuse(argv[0], walk.word);
         }
     }
     if ((foreground || background) && server_user && !set_server_user(&options, server_user))

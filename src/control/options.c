@@ -1,5 +1,13 @@
 #include "control/options.h"
 
+#include <string.h>
+
+bool ctl_is_classic_name(const char *argv0)
+{
+    const char *slash = strrchr(argv0, '/');
+    return strncmp(slash ? slash + 1 : argv0, "nvidia-", 7) == 0;
+}
+
 const struct gm_option ctl_options_table[] = {
     { .id = CTL_OPTION_DAEMON,
       .letter = 'd',

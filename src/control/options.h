@@ -23,4 +23,7 @@ enum {
 
 extern const struct gm_option ctl_options_table[];
 
+/* The program was started under the name of NVIDIA's, whose scripts know what it answers. */
+bool ctl_is_classic_name(const char *argv0);
+
 #endif

@@ -10,7 +10,7 @@ teardown() {
     common_teardown
 }
 
-@test "help, version, unknown options: status 0" {
+@test "help, version, unknown options" {
     run -0 "$control" -h
     for option in --daemon --foreground --multiuser-server --exclusive-user --classic-limits -q; do
         [[ $output == *"$option"* ]]
@@ -18,7 +18,10 @@ teardown() {
     run -0 "$control" -v
     [ "${lines[0]}" = "CUDA MPS Control binary version: 13000" ]
     for option in -x --bogus -S --daemon=1; do
-        run -0 "$control" "$option"
+        run -1 "$control" "$option"
+        [[ $output == "gmux-control: unrecognized option "* ]]
+        [ "${#lines[@]}" = 1 ]
+        run -0 "${control%/*}/nvidia-cuda-mps-control" "$option"
         [[ ${lines[0]} == "Unrecognized option "* ]]
         [[ $output == *--daemon* ]]
     done
