@@ -42,6 +42,8 @@ void srv_executor_init(struct srv_executor *x, struct srv_server *s)
     gm_list_init(&x->sent);
     gm_list_init(&x->waiting);
     uv_timer_init(&s->loop, &x->timer);
+    uv_timer_init(&s->loop, &x->patience);
+    uv_unref((uv_handle_t *)&x->patience);
 }
 
 /* --- asking and being answered --------------------------------------------------------------------------------- */
@@ -84,21 +86,43 @@ static void send_request(struct srv_executor *x, struct srv_request *r)
         watch_requests(x);
 }
 
-static bool is_held_back(const struct srv_executor *x, const struct srv_request *r)
+/* An executor that forgets a client does nothing for it but what leads there. */
+static bool leads_there(const struct srv_request *r)
 {
-    bool may_end_it = r->session->held_back || (x->wary && r->type == WIRE_ENGINE_MODULE_LOAD);
-    return r->session->to_replay || (may_end_it && !x->restored);
+    return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
 }
 
-static void send_waiting(struct srv_executor *x)
+static bool is_held_back(struct srv_executor *x, const struct srv_request *r)
 {
+    bool load = r->type == WIRE_ENGINE_MODULE_LOAD, may_end_it = r->session->held_back || (x->wary && load);
+    return r->session->to_replay || (may_end_it && !x->restored) || (load && srv_executor_makes_wait(x, r->session));
+}
+
+/* Of a client that is being forgotten the descriptors may be gone by now. */
+static bool is_void(const struct srv_request *r)
+{
+    return r->session->removing && !leads_there(r);
+}
+
+static void complete(struct srv_request *r, int result, struct tp_packet *answer);
+
+void srv_executor_go_on(struct srv_executor *x)
+{
+    struct gm_list given_up;
+    gm_list_init(&given_up);
     if (x->state == SRV_EXECUTOR_READY)
         gm_list_for_each_safe (r, &x->waiting, struct srv_request, link) {
-            if (is_held_back(x, r))
+            bool nothing = is_void(r);
+            if (!nothing && is_held_back(x, r))
                 continue;
             gm_list_remove(&r->link);
-            send_request(x, r);
+            if (nothing)
+                gm_list_append(&given_up, &r->link);
+            else
+                send_request(x, r);
         }
+    while (!gm_list_empty(&given_up)) /* answers may ask for more */
+        complete(gm_list_entry(given_up.next, struct srv_request, link), GM_CUDA_INVALID_HANDLE, NULL);
 }
 
 /* Tells the executor about the clients that there are; about the next one if it has to be careful. Then their work goes on. */
@@ -116,6 +140,12 @@ static void replay(struct srv_executor *x)
         srv_session_resume(c);
 }
 
+static void set_restored(struct srv_executor *x)
+{
+    x->restored = true;
+    srv_executor_settle(x);
+}
+
 /* After an answer. */
 static void go_on(struct srv_executor *x)
 {
@@ -126,14 +156,9 @@ static void go_on(struct srv_executor *x)
         repeats += c->repeats;
     if (!repeats)
         replay(x);
-    x->restored = srv_requests_are_settled(&x->sent);
-    send_waiting(x);
-}
-
-/* An executor that forgets a client does nothing for it but what leads there. */
-static bool leads_there(const struct srv_request *r)
-{
-    return r->type == WIRE_ENGINE_CLIENT_STOP || r->type == WIRE_ENGINE_CLIENT_REMOVE || r->type == WIRE_ENGINE_UNMAP;
+    if (srv_requests_are_settled(&x->sent))
+        set_restored(x);
+    srv_executor_go_on(x);
 }
 
 /* A CUresult if it need not be asked. */
@@ -178,7 +203,7 @@ void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struc
     r->arg = arg;
     c->asks++;
     gm_list_append(&x->waiting, &r->link);
-    send_waiting(x);
+    srv_executor_go_on(x);
 }
 
 /* The request is done with, in whatever way. What fails because its client has failed does so with the client's error. */
@@ -209,13 +234,13 @@ static struct srv_request *first_unsent(struct srv_executor *x)
     return NULL;
 }
 
-/* The executor has taken what was queued. Of a client that is being forgotten the descriptors may be gone by now. */
+/* The executor has taken what was queued. */
 static void on_drained(struct srv_peer *p)
 {
     struct srv_executor *x = GM_CONTAINER_OF(p, struct srv_executor, peer);
     struct srv_request *r;
     while (srv_peer_is_open(p) && !srv_peer_is_behind(p) && (r = first_unsent(x)) != NULL) {
-        if (r->session->removing && !leads_there(r))
+        if (is_void(r))
             complete(r, GM_CUDA_INVALID_HANDLE, NULL);
         else
             put_request(x, r);
@@ -364,8 +389,9 @@ static const char *on_ready(struct srv_executor *x, struct tp_packet *p)
         replay(x);
     }
     srv_server_ready(s);
-    x->restored = gm_list_empty(&x->sent);
-    send_waiting(x);
+    if (gm_list_empty(&x->sent))
+        set_restored(x);
+    srv_executor_go_on(x);
     return NULL;
 }
 
@@ -487,39 +513,6 @@ static void on_pause_over(uv_timer_t *timer)
 
 /* --- after a death ------------------------------------------------------------------------------------------------- */
 
-/* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
-static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
-{
-    unsigned most = 0;
-    gm_list_for_each (r, &x->sent, struct srv_request, link)
-        if (r->session == c && !r->done && r->type == WIRE_ENGINE_MODULE_LOAD)
-            most = GM_MAX(most, r->suspected);
-    return most;
-}
-
-/* Which clients the dead executor takes along: those with work in flight, and whoever's module it was just loading
- * anew, or for the second time at the same time as others'. */
-static void judge_sessions(struct srv_executor *x)
-{
-    gm_list_for_each (c, &x->server->sessions, struct srv_session, link) {
-        if (!c->in_executor)
-            continue;
-        c->suspected += suspicion(x, c);
-        if (c->failed || c->phase == SRV_DRAINING) {
-            c->in_executor = false;
-            if (c->failed) /* the executor was about to do it */
-                tp_session_release_waiters(&c->shared);
-        } else if (c->suspected >= SRV_CULPRIT) {
-            srv_link_fault(x->server, c->pid, GM_CUDA_LAUNCH_FAILED, "its module ended the executor");
-            c->in_executor = false;
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "its module ended the executor");
-        } else if (srv_session_is_busy(c)) {
-            c->in_executor = false;
-            srv_session_fail(c, GM_CUDA_LAUNCH_FAILED, 0, "it had work in flight when the executor ended");
-        }
-    }
-}
-
 /* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
 static void judge_requests(struct srv_executor *x)
 {
@@ -560,10 +553,12 @@ static void when_dead(struct srv_executor *x)
     uv_timer_stop(&x->timer);
     bool memory = x->killed && srv_oom_kills() > x->oom_kills;
     srv_requests_accuse(&x->sent, memory, x->careful);
+    if (x->restored)
+        x->died_ns = gm_now_ns();
     srv_executor_blame(x, memory);
     gm_list_for_each (c, &s->sessions, struct srv_session, link)
         c->held_back = c->to_resume = false;
-    judge_sessions(x);
+    srv_executor_judge(x);
     judge_requests(x);
     if (x->closing) {
         x->state = SRV_EXECUTOR_NONE;
@@ -593,6 +588,7 @@ void srv_executor_close(struct srv_executor *x)
         return;
     x->closing = true;
     uv_close((uv_handle_t *)&x->timer, NULL);
+    uv_close((uv_handle_t *)&x->patience, NULL);
     srv_peer_close(&x->peer);
     if (x->process_alive && !uv_is_closing((uv_handle_t *)&x->process))
         uv_process_kill(&x->process, SIGKILL);

@@ -6,6 +6,8 @@
  * the first death, unless others were being worked on beside it: it is the likely cause. Where memory was short all loads under way are
  * given up. Images over which executors die are refused in the end (blame.h).
  *
+ * Who sends more of them waits (backoff.h).
+ *
  * So that nobody is lost over another one's module, who was being worked for is not before all others have everything back, and an executor that
  * follows one which did not get so far is told about one client after the other.
  *
@@ -14,6 +16,7 @@
 #ifndef GMUX_SERVER_EXECUTOR_H
 #define GMUX_SERVER_EXECUTOR_H
 
+#include "server/backoff.h"
 #include "server/peer.h"
 #include "server/request.h"
 
@@ -46,7 +49,10 @@ struct srv_executor {
     struct gm_list sent;    /* unanswered, in order */
     struct gm_list waiting; /* for an executor */
     char why[512];          /* the last one ended */
-    unsigned deaths;        /* one after the other, without a time of peace in between */
+    uint64_t died_ns;       /* the last one that had restored all */
+    struct srv_backoff backoff;
+    uv_timer_t patience; /* runs while somebody waits for that */
+    unsigned deaths;     /* one after the other, without a time of peace in between */
     uint64_t started_ns;
 };
 
@@ -61,8 +67,17 @@ void srv_executor_close(struct srv_executor *x);
 void srv_executor_ask(struct srv_executor *x, struct srv_session *c, const struct wire_enc *e, const int *fds,
                       unsigned fds_count, srv_answer_fn *done, void *arg);
 
-/* blame.c: it has died, and its requests were accused: images that were being loaded are to blame. */
+/* Sends what waits and need not wait any longer. */
+void srv_executor_go_on(struct srv_executor *x);
+
+/* blame.c: it has died, and its requests were accused: images that were being loaded are to blame, and who has sent them. */
 void srv_executor_blame(struct srv_executor *x, bool memory);
+/* After that: which clients it takes along. */
+void srv_executor_judge(struct srv_executor *x);
+/* The next one has restored all. */
+void srv_executor_settle(struct srv_executor *x);
+/* Whether the client has to wait with its next image, as executors died over its user's, and there are others. */
+bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c);
 /* program.c: the path of the executor's program; false if it is not where it was looked for last. */
 GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);
 
