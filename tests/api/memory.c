@@ -245,6 +245,21 @@ static void registered_parts_of_pages(void)
     free(h);
 }
 
+/* One page, beside an allocation that takes a part of one. */
+static void registered_beside_small(void)
+{
+    uint8_t *h = malloc(10000), *at = h + 5000;
+    void *small;
+    TRUE(h != NULL);
+    memset(h, 1, 10000);
+    OK(cuMemHostAlloc(&small, 32, 0));
+    OK(cuMemHostRegister(at, 8, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cuMemHostUnregister(at));
+    EQ(at[0], 1);
+    OK(cuMemFreeHost(small));
+    free(h);
+}
+
 static void registered_shared(void)
 {
     const size_t size = 64 << 10;
@@ -307,6 +322,7 @@ int main(void)
         TEST(registered),
         TEST(registered_and_unmapped),
         TEST(registered_parts_of_pages),
+        TEST(registered_beside_small),
         TEST(registered_shared),
         TEST(stream_ordered),
     };

@@ -263,7 +263,8 @@ static int register_pages(struct rt_range *range, bool writable)
 {
     struct span s = pages_of(range);
     range->kind = RT_MEMORY_REGISTERED;
-    int r = rt_request_alloc(rt_session, s.size, 0, WIRE_MEMORY_KIND_HOST, 0, &s.window);
+    int r =
+        rt_request_alloc(rt_session, s.size, (uint64_t)sysconf(_SC_PAGESIZE), WIRE_MEMORY_KIND_HOST, 0, &s.window);
     if (r)
         return r;
     range->window = s.window + (range->base - s.start);
