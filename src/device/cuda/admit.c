@@ -161,16 +161,12 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
     return false;
 }
 
-/* The same: the contexts that there may be, of these. */
-#define for_each_context(g, d, gpus)                                                                                 \
-    for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                                                 \
-        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->fallbacks[i_ - (d)->count];               \
-             g && (CUDA_GPU_BIT(g) & (gpus)); g = NULL)
-
 /* The same. */
 static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 {
-    for_each_context(g, d, gpus) if (!g->point.idle || now - g->point.since > POINT_NS) return false;
+    cuda_for_each_context (g, d, gpus)
+        if (!g->point.idle || now - g->point.since > POINT_NS)
+            return false;
     return true;
 }
 
@@ -178,8 +174,7 @@ static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now)
 {
     bool too_soon = false;
-    for_each_context(g, d, gpus)
-    {
+    cuda_for_each_context (g, d, gpus) {
         const struct cuda_safe_point *p = &g->point;
         const uint64_t pause = c ? p->took : (NOBODYS_PART - 1) * p->took;
         if (p->calls)
@@ -195,7 +190,9 @@ static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     *joins = may_join(d, gpus, now);
     if (!*joins && !may_begin(d, c, gpus, now))
         return false;
-    for_each_context(g, d, gpus) if (g->point.calls++ == 0) g->point.since = now;
+    cuda_for_each_context (g, d, gpus)
+        if (g->point.calls++ == 0)
+            g->point.since = now;
     atomic_fetch_or(&d->closed, gpus);
     return true;
 }
@@ -203,8 +200,7 @@ static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
 /* The same. */
 static void end(struct dev *d, uint32_t gpus, uint64_t now)
 {
-    for_each_context(g, d, gpus)
-    {
+    cuda_for_each_context (g, d, gpus) {
         struct cuda_safe_point *p = &g->point;
         if (--p->calls != 0)
             continue;
@@ -238,7 +234,8 @@ bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus)
     admitted = begin(d, c, gpus, now, &joins);
     if (admitted && !joins) {
         admitted = drain(d, c, gpus, now + GM_MAX(d->rest_ns + d->rest_ns / 3, NAP_NS));
-        for_each_context(g, d, gpus) g->point.idle = admitted;
+        cuda_for_each_context (g, d, gpus)
+            g->point.idle = admitted;
         if (!admitted)
             end(d, gpus, gm_now_ns());
     }
@@ -340,7 +337,9 @@ bool cuda_freeze(struct dev *d)
 /* dev->lock held. */
 static bool is_idle_there(struct dev *d, uint32_t gpus)
 {
-    for_each_context(g, d, gpus) if (g->context && !g->point.idle) return false;
+    cuda_for_each_context (g, d, gpus)
+        if (g->context && !g->point.idle)
+            return false;
     return true;
 }
 
@@ -348,7 +347,8 @@ void cuda_call_begin(struct dev *d, uint32_t gpus, enum cuda_call_class class)
 {
     pthread_mutex_lock(&d->lock);
     const bool early = class == CUDA_IDLE && d->rest_ns != CUDA_NEVER && !is_idle_there(d, gpus);
-    for_each_context(g, d, gpus) g->waits++;
+    cuda_for_each_context (g, d, gpus)
+        g->waits++;
     pthread_mutex_unlock(&d->lock);
     if (early && !atomic_load(&d->dead))
         gm_warn(&topic, "a call that wants a context idle is made outside of a safe point");
@@ -357,7 +357,8 @@ void cuda_call_begin(struct dev *d, uint32_t gpus, enum cuda_call_class class)
 CUresult cuda_call_end(struct dev *d, uint32_t gpus, CUresult r)
 {
     pthread_mutex_lock(&d->lock);
-    for_each_context(g, d, gpus) g->waits--;
+    cuda_for_each_context (g, d, gpus)
+        g->waits--;
     pthread_mutex_unlock(&d->lock);
     return r;
 }

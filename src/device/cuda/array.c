@@ -115,16 +115,9 @@ static void destroy(struct dev_client *c, struct cuda_array *a)
 /* Nothing of the client runs or waits to run. */
 static bool is_idle(struct dev_client *c)
 {
-    gm_list_for_each (q, &c->queues, struct dev_queue, link) {
-        if (q->gate || !gm_list_empty(&q->held))
+    gm_list_for_each (q, &c->queues, struct dev_queue, link)
+        if (!cuda_queue_is_done(q))
             return false;
-        cuda_enter(q->gpu);
-        CUresult r = q->stream ? c->dev->api.cuStreamQuery(q->stream) : CUDA_SUCCESS;
-        if (r != CUDA_SUCCESS && cuda_is_fatal(r))
-            cuda_die(c->dev, r);
-        if (r != CUDA_SUCCESS)
-            return false;
-    }
     return true;
 }
 

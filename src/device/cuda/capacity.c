@@ -338,10 +338,7 @@ static void shrink(struct cuda_gpu *g)
 
 void cuda_capacity_shrink(struct dev *d)
 {
-    for (uint32_t i = 0; i < d->count; i++) {
-        if (d->gpus[i].context)
-            shrink(&d->gpus[i]);
-        if (d->fallbacks[i].open)
-            shrink(&d->fallbacks[i]);
-    }
+    cuda_for_each_context (g, d, UINT32_MAX)
+        if (g->is_fallback ? g->open : g->context != NULL)
+            shrink(g);
 }

@@ -129,11 +129,9 @@ void cuda_complaint_deliver(struct dev *d)
 {
     if (from < 0)
         return;
-    for (uint32_t i = 0; i < 2 * d->count; i++) {
-        const struct cuda_gpu *g = i < d->count ? &d->gpus[i] : &d->fallbacks[i - d->count];
+    cuda_for_each_context (g, d, UINT32_MAX)
         if (g->print_stream)
             (void)d->api.cuStreamQuery(g->print_stream); /* the driver speaks when it is asked */
-    }
     drain();
     pthread_mutex_lock(&lock);
     if (kept_size) {

@@ -427,26 +427,30 @@ CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct c
     return find_loaded(l, g, k, &f) && cuda_capacity_has(c, g, l, f) ? f : NULL;
 }
 
-/* The driver has something of the library in that context: what else it has comes without waiting. */
-static bool is_there(struct cuda_library *l, const struct cuda_gpu *g)
+/* Something of the library is about to be loaded where the client is, which is entered: if it is the first there, at a safe point, for which the client
+ * may go elsewhere. NULL: it is about to be stopped. */
+static struct cuda_gpu *begin_load(struct dev_client *c, uint32_t device, const struct cuda_library *l, bool *waits)
 {
+    struct cuda_gpu *g = cuda_home(c, device);
     pthread_mutex_lock(&g->dev->libraries_lock);
-    bool there = l->gpus & CUDA_GPU_BIT(g);
+    *waits = !(l->gpus & CUDA_GPU_BIT(g)); /* what else the driver has of it comes without waiting */
     pthread_mutex_unlock(&g->dev->libraries_lock);
-    return there;
+    if (*waits && !(g = cuda_settle(c, g, true)))
+        return NULL;
+    cuda_enter(g);
+    return g;
 }
 
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out)
 {
-    struct cuda_gpu *g = cuda_home(c, device);
-    if (find_loaded(l, g, k, out))
-        return CUDA_SUCCESS;
-    bool waits = !is_there(l, g);
-    if (waits && !(g = cuda_settle(c, g, true)))
-        return CUDA_ERROR_NOT_READY;
-    cuda_enter(g);
     CUresult r = CUDA_SUCCESS;
+    bool waits;
+    if (find_loaded(l, cuda_home(c, device), k, out))
+        return CUDA_SUCCESS;
+    struct cuda_gpu *g = begin_load(c, device, l, &waits);
+    if (!g)
+        return CUDA_ERROR_NOT_READY;
     if (!find_loaded(l, g, k, out)) {
         r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuKernelGetFunction, out, k);
         if (r == CUDA_SUCCESS)
@@ -487,12 +491,12 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
                                CUdeviceptr *address, size_t *size)
 {
     CUfunction none;
-    struct cuda_gpu *g = cuda_home(c, device);
-    bool loaded = find_loaded(l, g, NULL, &none), waits = !is_there(l, g);
-    if (waits && !(g = cuda_settle(c, g, true)))
+    bool waits;
+    struct cuda_gpu *g = begin_load(c, device, l, &waits);
+    if (!g)
         return CUDA_ERROR_NOT_READY;
     CUresult r = CUDA_CALL(g->dev, CUDA_GPU_BIT(g), cuLibraryGetGlobal, address, size, l->handle, name);
-    if (r == CUDA_SUCCESS && !loaded)
+    if (r == CUDA_SUCCESS && !find_loaded(l, g, NULL, &none))
         keep_loaded(l, g, NULL, NULL);
     if (waits)
         cuda_settled(c, g);

@@ -164,6 +164,12 @@ struct dev {
     uint64_t ahead_ns;         /* lookahead.h */
 };
 
+/* `g`: the contexts that there may be, of these; those that are not open have no `context`, or are not `open`. */
+#define cuda_for_each_context(g, d, of)                                                                              \
+    for (uint32_t i_ = 0; i_ < 2 * (d)->count; i_++)                                                                 \
+        for (struct cuda_gpu *g = i_ < (d)->count ? &(d)->gpus[i_] : &(d)->fallbacks[i_ - (d)->count];               \
+             g && (CUDA_GPU_BIT(g) & (of)); g = NULL)
+
 /* What a client has of a GPU that it uses. */
 struct cuda_seat {
     CUdeviceptr
