@@ -89,7 +89,7 @@ bool cuda_is_quiet(struct dev *d, uint32_t gpus)
 bool cuda_is_calm(struct cuda_gpu *g, uint64_t ns)
 {
     pthread_mutex_lock(&g->dev->lock);
-    bool calm = gm_now_ns() - g->stood >= ns;
+    bool calm = gm_now_ns() - g->long_at >= ns;
     pthread_mutex_unlock(&g->dev->lock);
     return calm;
 }
@@ -103,7 +103,7 @@ bool cuda_is_leaving(const struct dev *d, const struct dev_client *c)
 void cuda_watch_long(struct dev_queue *q, uint64_t now)
 {
     if (is_in_flight(q) && rest_of(q, now) >= q->gpu->dev->rest_ns)
-        q->gpu->stood = now;
+        q->gpu->long_at = now;
 }
 
 /* --- hands ---------------------------------------------------------------------------------------------------------- */

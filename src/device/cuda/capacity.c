@@ -35,8 +35,8 @@ static uint32_t places(const struct cuda_capacity *r)
 }
 
 /* A graph that was destroyed while it ran: the driver has it until then. */
-struct leaving {
-    struct gm_list link; /* dev->leaving */
+struct destroyed {
+    struct gm_list link; /* dev->destroyed */
     struct cuda_gpu *gpu;
     uint32_t nodes;
     CUevent done; /* behind its last launch */
@@ -45,8 +45,8 @@ struct leaving {
 /* Somebody wants room: those that are done have gone. The driver is asked with a lock that only such wait for. */
 static void look_for_gone(struct dev *d)
 {
-    pthread_mutex_lock(&d->leaving_lock);
-    gm_list_for_each_safe (l, &d->leaving, struct leaving, link) {
+    pthread_mutex_lock(&d->destroyed_lock);
+    gm_list_for_each_safe (l, &d->destroyed, struct destroyed, link) {
         if (l->gpu->waits || d->api.cuEventQuery(l->done) == CUDA_ERROR_NOT_READY)
             continue;
         (void)d->api.cuEventDestroy_v2(l->done);
@@ -57,7 +57,7 @@ static void look_for_gone(struct dev *d)
         gm_list_remove(&l->link);
         free(l);
     }
-    pthread_mutex_unlock(&d->leaving_lock);
+    pthread_mutex_unlock(&d->destroyed_lock);
 }
 
 /* One of the places, and so many nodes, if it is for a graph. True if there was room; `always`: they are taken all the same. */
@@ -215,7 +215,7 @@ static struct dev_queue *runs_in(struct dev_client *c, const struct cuda_exec *e
 static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
 {
     struct dev *d = q->client->dev;
-    struct leaving *l = calloc(1, sizeof(*l));
+    struct destroyed *l = calloc(1, sizeof(*l));
     CUresult r = l ? d->api.cuEventCreate(&l->done, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_OUT_OF_MEMORY;
     if (r != CUDA_SUCCESS) {
         free(l);
@@ -230,9 +230,9 @@ static bool leave_behind(struct dev_queue *q, const struct cuda_exec *e)
     l->gpu = e->gpu;
     l->nodes = e->nodes;
     gm_list_init(&l->link);
-    pthread_mutex_lock(&d->leaving_lock);
-    gm_list_append(&d->leaving, &l->link);
-    pthread_mutex_unlock(&d->leaving_lock);
+    pthread_mutex_lock(&d->destroyed_lock);
+    gm_list_append(&d->destroyed, &l->link);
+    pthread_mutex_unlock(&d->destroyed_lock);
     return true;
 }
 

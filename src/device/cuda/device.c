@@ -294,8 +294,8 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     d->ahead_ns = CUDA_AHEAD_NS;
     gm_list_init(&d->active);
     gm_list_init(&d->clients);
-    gm_list_init(&d->leaving);
-    pthread_mutex_init(&d->leaving_lock, NULL);
+    gm_list_init(&d->destroyed);
+    pthread_mutex_init(&d->destroyed_lock, NULL);
     gm_list_init(&d->libraries);
     gm_list_init(&d->loading);
     gm_list_init(&d->kept);

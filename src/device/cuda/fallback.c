@@ -42,7 +42,7 @@ static bool has_values(struct dev_client *c, uint32_t device)
     pthread_mutex_lock(&c->modules_lock);
     gm_list_for_each (m, &c->modules, struct dev_module, link)
         any |= m->gpu->index == device &&
-               (m->globals_count != 0 || m->altered || (!m->values && m->library->traits.loses_values));
+               (m->globals_count != 0 || m->altered || (!m->variables && m->library->traits.loses_values));
     pthread_mutex_unlock(&c->modules_lock);
     return any;
 }

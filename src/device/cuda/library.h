@@ -33,9 +33,10 @@ struct cuda_library {
     const void *bytes; /* mapped as long as the library; NULL: not shared */
     size_t size;
     uint32_t kind;
-    uint32_t uid;                /* of the clients who share it */
-    uint32_t capability;         /* of the GPUs that share it */
-    struct cuda_movable movable; /* of the image, until values.h has taken it, before that goes; its load's thread */
+    uint32_t uid;        /* of the clients who share it */
+    uint32_t capability; /* of the GPUs that share it */
+    struct cuda_movable
+        movable; /* of the image, until variables.h has taken it, before that goes; its load's thread */
 };
 
 /* For a GPU, which is entered, and the client that is loading: the library of the image, which is a shared mapping: loaded, or one that is there for this user. CUresult; with *log (malloc, or NULL) as the

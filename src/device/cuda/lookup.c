@@ -8,7 +8,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/fallback.h"
 #include "device/cuda/state.h"
-#include "device/cuda/values.h"
+#include "device/cuda/variables.h"
 #include "device/modinfo.h"
 
 #define PARAMS_MAX    4096u
@@ -139,7 +139,7 @@ int cuda_variable_find(struct dev_module *m, struct wire_dec *args, struct wire_
         return GM_CUDA_INVALID_VALUE;
     if (w.managed) /* clients find them themselves (client/module/managed.c) */
         return GM_CUDA_NOT_FOUND;
-    if (cuda_values_find(m, w.name, &found.address, &found.size)) {
+    if (cuda_variables_find(m, w.name, &found.address, &found.size)) {
         wire_put_call_variable_found(reply, &found);
         return GM_CUDA_SUCCESS;
     }

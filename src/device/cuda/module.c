@@ -1,13 +1,13 @@
 /*
  * Modules: each refers to a library of the driver (library.c). What is in it the client finds out as it needs
- * it (lookup.c). Variables live in the client's memory (values.c), or else where the driver put them, outside the window.
+ * it (lookup.c). Variables live in the client's memory (variables.c), or else where the driver put them, outside the window.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cuda/library.h"
 #include "device/cuda/state.h"
-#include "device/cuda/values.h"
+#include "device/cuda/variables.h"
 #include "device/modinfo.h"
 #include "fatbin/move.h"
 
@@ -32,14 +32,14 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
         return result;
     }
     m->handle = m->library->handle;
-    cuda_values_open(m);
+    cuda_variables_open(m);
     pthread_mutex_lock(&c->modules_lock);
     gm_list_append(&c->modules, &m->link);
     pthread_mutex_unlock(&c->modules_lock);
     dev_modinfo_init(&found);
     found.by_name = true;
     found.managed_apart = m->library->traits.has_managed;
-    result = dev_modinfo_finish(&found, 0, 0, cuda_values_size(m), FB_MOVE_ALIGN, info);
+    result = dev_modinfo_finish(&found, 0, 0, cuda_variables_size(m), FB_MOVE_ALIGN, info);
     if (result != 0) {
         cuda_module_unload(m);
         return result;
@@ -53,8 +53,8 @@ int cuda_module_load(struct dev_client *c, uint32_t device, const void *image, s
  * constants, and of others whose addresses it has asked for, it counts itself (client/session/mortal.h). */
 int cuda_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
-    int r = m->values ? cuda_values_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
-    return r || initialise || m->values || !m->library->traits.loses_values ? r : GM_CUDA_LAUNCH_FAILED;
+    int r = m->variables ? cuda_variables_place(m, globals_address, initialise) : GM_CUDA_SUCCESS;
+    return r || initialise || m->variables || !m->library->traits.loses_values ? r : GM_CUDA_LAUNCH_FAILED;
 }
 
 /* Queued launches hold the module's code in the driver until they have run. */
@@ -69,7 +69,7 @@ void cuda_module_unload(struct dev_module *m)
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
     cuda_library_close(c->dev, m->library);
-    cuda_values_close(m->values);
+    cuda_variables_close(m->variables);
     free(m->listed);
     free(m->functions);
     free(m->globals);

@@ -108,7 +108,7 @@ struct cuda_gpu {
     struct cuda_capacity capacity;
     struct cuda_safe_point point;
     _Atomic uint32_t waits;      /* calls that may wait for what runs (admit.h); changes under dev->lock */
-    uint64_t stood;              /* dev->lock: when an operation was last seen that took long */
+    uint64_t long_at;            /* dev->lock: when an operation was last seen that took long */
     pthread_mutex_t stacks_lock; /* one thread at a time changes the limit of the stack, which may wait for the GPU */
     _Atomic size_t stack;        /* of each thread, as the driver had it or as somebody wanted more (limit.c) */
     _Atomic uint32_t local;      /* capacity.h: local memory of each thread that there is .. */
@@ -133,9 +133,8 @@ struct dev {
     struct gm_list clients;
     struct gm_list gone; /* clients that are taken apart, but for what waits (leave.c) */
     pthread_cond_t more_gone;
-    struct gm_list
-        leaving; /* leaving_lock, which is before `lock`; graphs that were destroyed while they ran (capacity.c) */
-    pthread_mutex_t leaving_lock;
+    pthread_mutex_t destroyed_lock; /* before `lock` */
+    struct gm_list destroyed;       /* destroyed_lock: graphs that still run (capacity.c) */
 
     /* output.h; under `lock` where nothing else is said */
     int pipe;                  /* what standard output is, to read from; -1: kernels' texts are lost */
@@ -283,8 +282,8 @@ struct dev_module {
         uint64_t address, size;
     } * globals;
     uint32_t globals_count;
-    struct cuda_values *values; /* variables that are in the client's window (values.h); NULL: none */
-    bool altered;               /* attributes of its kernels were set that hold for one context */
+    struct cuda_variables *variables; /* variables that are in the client's window (variables.h); NULL: none */
+    bool altered;                     /* attributes of its kernels were set that hold for one context */
     void *info;
 };
 
@@ -314,10 +313,11 @@ struct dev_queue {
     struct gm_list owing;        /* client->owing, or alone */
     struct cuda_chain *chain;    /* made when first needed */
     uint64_t accepted;
-    uint64_t gate;                    /* the stream stands there; 0: at none */
-    struct wire_rec_wait_value value; /* .. until the word is as this says (value.c); width 0: until it is opened */
-    bool looking;                     /* the word is on its way to slot->looked */
-    uint64_t last;                    /* with the driver */
+    uint64_t gate; /* the stream stands there; 0: at none */
+    struct wire_rec_wait_value
+        value;     /* .. until the word is as this says (wait_value.c); width 0: until it is opened */
+    bool looking;  /* the word is on its way to slot->looked */
+    uint64_t last; /* with the driver */
     uint64_t marked;
     uint64_t seen;  /* dev->lock: completed, as the watch saw it last .. */
     uint64_t since; /* .. and since when, while it is active; 0: it has not looked yet .. */
@@ -546,7 +546,7 @@ int cuda_gate(struct dev_queue *q, uint64_t seq);
 void cuda_gate_moved(struct dev_queue *q);
 int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
 
-/* --- value.c: words that streams wait for; the client's thread, its hands on */
+/* --- wait_value.c: words that streams wait for; the client's thread, its hands on */
 /* The stream stands at its gate until the word has its value; it is looked at when all that came before is done. */
 void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
 /* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */

@@ -430,7 +430,7 @@ void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op)
     case CUDA_OP_GATE:
         gate(q, op->seq);
         break;
-    case CUDA_OP_VALUE: /* value.c */
+    case CUDA_OP_VALUE: /* wait_value.c */
     case CUDA_OP_MARK:
         break;
     }

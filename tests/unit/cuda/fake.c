@@ -774,8 +774,8 @@ struct dev *fake_devices(uint32_t count)
                        .pipe = -1 };
     gm_list_init(&d.active);
     gm_list_init(&d.clients);
-    gm_list_init(&d.leaving);
-    pthread_mutex_init(&d.leaving_lock, NULL);
+    gm_list_init(&d.destroyed);
+    pthread_mutex_init(&d.destroyed_lock, NULL);
     gm_list_init(&d.printed);
     pthread_mutex_init(&d.lock, NULL);
     pthread_mutex_init(&d.pipe_lock, NULL);

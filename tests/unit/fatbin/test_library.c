@@ -11,7 +11,7 @@
 #include "device/cuda/library.h"
 #include "device/cuda/capacity.h"
 #include "device/cuda/fallback.h"
-#include "device/cuda/values.h"
+#include "device/cuda/variables.h"
 #include "files.h"
 #include "transport/memfd.h"
 
@@ -287,7 +287,7 @@ static struct dev_module load_module(const void *bytes, size_t size, uint32_t ki
     memcpy(image, bytes, size);
     cr_assert_eq(cuda_library_open(m.gpu, &client, image, size, kind, &m.library, &log), 0);
     m.handle = m.library->handle;
-    cuda_values_open(&m);
+    cuda_variables_open(&m);
     memset(image, 0xff, size);
     free(image);
     return m;
@@ -298,17 +298,17 @@ static void place(struct dev_module *m)
     const uint64_t there = 0x700000000000;
     uint64_t address = 0, size = 0;
     int counter = 0;
-    cr_assert_not_null(m->values);
-    cr_assert_eq(cuda_values_place(m, there, true), 0);
+    cr_assert_not_null(m->variables);
+    cr_assert_eq(cuda_variables_place(m, there, true), 0);
     cr_assert_eq(m->handle, m->library->handle);
     cr_assert(m->library->traits.keeps_values && !cuda_library_is_shared(m->library));
     cr_assert_eq(written, there);
-    cr_assert(cuda_values_find(m, "counter", &address, &size));
-    cr_assert(address >= there && size == sizeof(counter) && address - there < cuda_values_size(m));
+    cr_assert(cuda_variables_find(m, "counter", &address, &size));
+    cr_assert(address >= there && size == sizeof(counter) && address - there < cuda_variables_size(m));
     memcpy(&counter, contents + (address - there), sizeof(counter));
     cr_assert_eq(counter, 3);
-    cr_assert_not(cuda_values_find(m, "scale", &address, &size), "a constant");
-    cuda_values_close(m->values);
+    cr_assert_not(cuda_variables_find(m, "scale", &address, &size), "a constant");
+    cuda_variables_close(m->variables);
     cuda_library_close(&device, m->library);
 }
 
@@ -321,7 +321,7 @@ Test(library, variables_that_move, .init = setup)
     cr_assert_eq(loads, 2, "as it came, and with its variables elsewhere");
     wait_for_unloads(2);
     m = load_module(managed.data, managed.size, WIRE_IMAGE_KIND_CUBIN);
-    cr_assert_null(m.values, "it comes again without them");
+    cr_assert_null(m.variables, "it comes again without them");
     cr_assert(m.library->traits.has_managed && m.library->traits.loses_values);
     m = load_module(text, strlen(text), WIRE_IMAGE_KIND_PTX);
     place(&m);

@@ -3,7 +3,7 @@
  *
  * The library of the image as it came is loaded all the same, before: whatever is wrong with it is said then.
  */
-#include "device/cuda/values.h"
+#include "device/cuda/variables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,13 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
-struct cuda_values {
+struct cuda_variables {
     struct cuda_movable movable; /* the code, until they have their place */
     char *names;                 /* of the list: the code does not stay */
     uint64_t address;
 };
 
-void cuda_values_close(struct cuda_values *v)
+void cuda_variables_close(struct cuda_variables *v)
 {
     if (!v)
         return;
@@ -28,7 +28,7 @@ void cuda_values_close(struct cuda_values *v)
     free(v);
 }
 
-static bool keep_names(struct cuda_values *v)
+static bool keep_names(struct cuda_variables *v)
 {
     struct fb_move_list *l = &v->movable.list;
     size_t size = 0, at = 0;
@@ -46,7 +46,7 @@ static bool keep_names(struct cuda_values *v)
 }
 
 /* Machine code that outlives the image, and may be written. */
-static bool take_code(struct cuda_values *v)
+static bool take_code(struct cuda_variables *v)
 {
     struct cuda_movable *m = &v->movable;
     if (!keep_names(v) || !cuda_code_own(&m->code))
@@ -55,12 +55,12 @@ static bool take_code(struct cuda_values *v)
     return true;
 }
 
-void cuda_values_open(struct dev_module *m)
+void cuda_variables_open(struct dev_module *m)
 {
     struct cuda_library *l = m->library;
     if (!l->movable.code.bytes)
         return;
-    struct cuda_values *v = calloc(1, sizeof(*v));
+    struct cuda_variables *v = calloc(1, sizeof(*v));
     if (!v) {
         cuda_movable_close(&l->movable);
         return;
@@ -68,18 +68,18 @@ void cuda_values_open(struct dev_module *m)
     v->movable = l->movable; /* it has variables: it is this module's alone */
     l->movable = (struct cuda_movable) { 0 };
     if (take_code(v))
-        m->values = v;
+        m->variables = v;
     else
-        cuda_values_close(v);
+        cuda_variables_close(v);
 }
 
-uint64_t cuda_values_size(const struct dev_module *m)
+uint64_t cuda_variables_size(const struct dev_module *m)
 {
-    return m->values ? m->values->movable.list.size : 0;
+    return m->variables ? m->variables->movable.list.size : 0;
 }
 
 /* True: the module's library is one with its variables there, whose first values are in `contents`. */
-static bool load_moved(struct dev_module *m, struct cuda_values *v, uint64_t address, void *contents)
+static bool load_moved(struct dev_module *m, struct cuda_variables *v, uint64_t address, void *contents)
 {
     struct cuda_code *code = &v->movable.code;
     char *log = NULL;
@@ -106,15 +106,15 @@ static CUresult write_values(const struct dev_module *m, uint64_t address, const
     return r == CUDA_SUCCESS ? api->cuStreamSynchronize(m->gpu->print_stream) : r;
 }
 
-int cuda_values_place(struct dev_module *m, uint64_t address, bool initialise)
+int cuda_variables_place(struct dev_module *m, uint64_t address, bool initialise)
 {
-    struct cuda_values *v = m->values;
+    struct cuda_variables *v = m->variables;
     void *contents = calloc(1, v->movable.list.size);
     CUresult r = CUDA_SUCCESS;
     cuda_enter(m->gpu);
     if (!contents || !load_moved(m, v, address, contents)) {
-        cuda_values_close(v);
-        m->values = NULL;
+        cuda_variables_close(v);
+        m->variables = NULL;
     } else if (initialise) {
         r = write_values(m, address, contents, v->movable.list.size);
     }
@@ -122,9 +122,9 @@ int cuda_values_place(struct dev_module *m, uint64_t address, bool initialise)
     return (int)r;
 }
 
-bool cuda_values_find(const struct dev_module *m, const char *name, uint64_t *address, uint64_t *size)
+bool cuda_variables_find(const struct dev_module *m, const char *name, uint64_t *address, uint64_t *size)
 {
-    const struct cuda_values *v = m->values;
+    const struct cuda_variables *v = m->variables;
     for (uint32_t i = 0; v && i < v->movable.list.count; i++)
         if (strcmp(v->movable.list.at[i].name, name) == 0) {
             *address = v->address + v->movable.list.at[i].offset;
