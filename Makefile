@@ -38,7 +38,7 @@ fuzz: ## run every fuzzer for T seconds (clang)
 soak: build ## programs that check their data for T seconds while all around them is killed, stopped and used up; SEED
 	@tests/soak/soak.py $(BUILD) --seconds $(T) $(if $(SEED),--seed $(SEED))
 
-docs: build ## man pages and the API coverage page, in $(BUILD)/docs
+docs: build ## man pages, what of the API and of MPS is there, in $(BUILD)/docs
 	@ninja -C $(BUILD) --quiet docs
 
 lint: ## layering, file sizes, spelling of names, formatting

@@ -17,7 +17,7 @@ teardown() {
     done
     run -0 "$control" -v
     [ "${lines[0]}" = "CUDA MPS Control binary version: 13000" ]
-    for option in -x --bogus -S --daemon=1; do
+    for option in -x --bogus -S -p -a --daemon=1; do
         run -1 "$control" "$option"
         [[ $output == "gmux-control: unrecognized option "* ]]
         [ "${#lines[@]}" = 1 ]
