@@ -166,6 +166,17 @@ static void emit_fault_vector(struct jit_gen *g)
     LLVMBuildRet(g->b, LLVMBuildCall2(g->b, g->fault_scalar_type, g->fault_scalar, args, 5, ""));
 }
 
+/* As lanes at once where the processor has such registers: there LLVM 19 never ends on the union or difference of two sets
+ * of lanes that come from integers, when all three live on. */
+static LLVMValueRef restore_predicate(struct jit_gen *g, bool vec, LLVMValueRef p)
+{
+    if (!vec)
+        return LLVMBuildTrunc(g->b, LLVMBuildLoad2(g->b, g->i8, p, ""), g->i1, "");
+    if (g->target->avx512)
+        return LLVMBuildLoad2(g->b, jit_vec(g, g->i1), p, "");
+    return jit_lanes(g, LLVMBuildLoad2(g->b, g->i32, p, ""));
+}
+
 /* Registers live into the region get their values; nothing else has one. */
 static void restore_registers(struct jit_gen *g, const struct ir_region *region)
 {
@@ -188,14 +199,12 @@ static void restore_registers(struct jit_gen *g, const struct ir_region *region)
             v = jit_src(g, &s, type, vec);
         } else {
             LLVMValueRef p = jit_at_offset(g, g->b, g->w->save, g->save_offset[reg]);
-            if (type == IR_PRED)
-                v = LLVMBuildLoad2(g->b, vec ? g->i32 : g->i8, p, "");
-            else
+            if (type == IR_PRED) {
+                v = restore_predicate(g, vec, p);
+            } else {
                 v = LLVMBuildLoad2(g->b, vec ? jit_vec(g, t) : t, p, "");
-            if (type == IR_PRED)
-                v = vec ? jit_lanes(g, v) : LLVMBuildTrunc(g->b, v, g->i1, "");
-            else
                 LLVMSetAlignment(v, vec ? 16 : 2);
+            }
         }
         LLVMBuildStore(g->b, v, g->w->regs[reg].slot);
         if (jit_may_wrap(g, reg))

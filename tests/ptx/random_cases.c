@@ -1,7 +1,7 @@
 /*
  * Random kernels in two ways, whose outputs must be equal bit for bit.
  *
- *     random_cases [--from=SEED] [--count=N] [--against=interp|jit] [--print] [-v]
+ *     random_cases [--from=SEED] [--count=N] [--seconds=S] [--against=interp|jit] [--print]
  *
  * The reference is the interpreter with its scalar forms only. `interp` compares each set of vector handlers that this
  * CPU has with it, `jit` compiled code, and changing over to it in the middle of the launch. --print writes the kernel of the first seed to standard output instead.
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "random_ptx.h"
 #include "soft.h"
 
@@ -126,19 +127,19 @@ static int compare(struct soft_bench *s, uint64_t seed, bool jit)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        { "from", required_argument, NULL, 'f' },
-        { "count", required_argument, NULL, 'c' },
-        { "against", required_argument, NULL, 'a' },
-        { "print", no_argument, NULL, 'p' },
-        { NULL, 0, NULL, 0 },
+        { "from", required_argument, NULL, 'f' },    { "count", required_argument, NULL, 'c' },
+        { "seconds", required_argument, NULL, 's' }, { "against", required_argument, NULL, 'a' },
+        { "print", no_argument, NULL, 'p' },         { NULL, 0, NULL, 0 },
     };
-    uint64_t from = 1, count = 100, failed = 0, skipped = 0;
+    uint64_t from = 1, count = 100, failed = 0, skipped = 0, until = UINT64_MAX, done = 0;
     bool jit = false, print = false;
-    for (int o; (o = getopt_long(argc, argv, "f:c:a:p", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "f:c:s:a:p", options, NULL)) != -1;) {
         if (o == 'f')
             from = strtoull(optarg, NULL, 0);
         else if (o == 'c')
             count = strtoull(optarg, NULL, 0);
+        else if (o == 's')
+            until = gm_now_ns() + strtoull(optarg, NULL, 0) * GM_NS_PER_S;
         else if (o == 'a')
             jit = strcmp(optarg, "jit") == 0;
         else if (o == 'p')
@@ -158,13 +159,14 @@ int main(int argc, char **argv)
         soft_bench_destroy(s);
         return 0;
     }
-    for (uint64_t k = 0; k < count; k++) {
-        int r = compare(s, from + k, jit);
+    for (; done < count && gm_now_ns() < until; done++) {
+        int r = compare(s, from + done, jit);
         failed += r == 1;
         skipped += r == 2;
+        fflush(stdout);
     }
     printf("1..1\n%sok 1 - %llu random kernels against %s: %llu different, %llu not supported\n",
-           failed ? "not " : "", (unsigned long long)count, jit ? "compiled code" : "vector handlers",
+           failed ? "not " : "", (unsigned long long)done, jit ? "compiled code" : "vector handlers",
            (unsigned long long)failed, (unsigned long long)skipped);
     soft_bench_destroy(s);
     return failed != 0;
