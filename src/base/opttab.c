@@ -28,6 +28,11 @@ static const struct gm_option *by_name(const struct gm_option *table, const char
     return NULL;
 }
 
+const struct gm_option *gm_option_find(const struct gm_option *table, const char *name)
+{
+    return by_name(table, name, strlen(name));
+}
+
 /* The option's argument is the next word. */
 static int take_word(struct gm_options *o, const struct gm_option *r)
 {
@@ -40,6 +45,7 @@ static int take_word(struct gm_options *o, const struct gm_option *r)
 static int next_letter(struct gm_options *o)
 {
     const struct gm_option *r = by_letter(o->table, *o->cluster++);
+    o->row = r;
     const char *rest = o->cluster;
     if (*rest == '\0')
         o->cluster = NULL;
@@ -76,6 +82,7 @@ int gm_options_next(struct gm_options *o)
     const char *name = word + (dashes ? 2 : 1);
     size_t n = strcspn(name, "=");
     const struct gm_option *r = dashes || n > 1 ? by_name(o->table, name, n) : NULL;
+    o->row = r;
     if (!r) {
         if (dashes)
             return GM_OPTIONS_UNKNOWN;
@@ -122,6 +129,8 @@ void gm_options_print_scdoc(const struct gm_option *table, FILE *out)
         fprintf(out, "\n\t%s.", r->help);
         if (r->text)
             fprintf(out, " %s", r->text);
+        if (r->variable)
+            fprintf(out, " Environment: *%s*.", r->variable);
         fputs("\n\n", out);
     }
 }

@@ -139,7 +139,8 @@ static void check_runtime(const struct cli_program *p)
     if (version && strtol(version + 4, NULL, 10) < 12)
         say(BAD, "runtime libraries before 12.0 run on the driver itself and share nothing");
     if (!gpu && !p->needs_libcuda && (*p->needs_cudart || p->opens_libcuda))
-        say(BAD, "without a GPU NVIDIA's runtime library refuses to work: only programs of the driver API run");
+        say(BAD, "without a GPU NVIDIA's runtime library refuses to work; programs linked with -cudart shared run "
+                 "with ours");
 }
 
 static void check_program(const char *name)

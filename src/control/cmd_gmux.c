@@ -2,7 +2,6 @@
  * Commands that NVIDIA's program does not have: what gmux(1) shows and sets. Their answers are for programs: a line
  * for each thing, fields with tabs between them, nothing that has to be guessed from columns.
  */
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -127,22 +126,11 @@ void ctl_cmd_limit_client(struct ctl_request *r)
     }
 }
 
-/* A name or a number. */
-static bool read_user(const char *word, uid_t *out)
-{
-    const struct passwd *pw = getpwnam(word);
-    uint64_t uid;
-    if (!pw && !gm_parse_u64(word, CTL_UID_MAX, &uid))
-        return false;
-    *out = pw ? pw->pw_uid : (uid_t)uid;
-    return true;
-}
-
 void ctl_cmd_limit_user(struct ctl_request *r)
 {
     const char *word = ctl_words_at(&r->words, 1);
     uid_t uid;
-    if (!read_user(word, &uid)) {
+    if (!ctl_user_named(word, &uid)) {
         ctl_reply(r, "User %s not found\n", word);
         return;
     }
@@ -169,7 +157,7 @@ void ctl_cmd_limit_group(struct ctl_request *r)
         ctl_reply(r, "\"%s\" is no group: its name has letters, digits, '.', '_' and '-', not only digits\n", word);
         return;
     }
-    if (slash && !read_user(user, &uid)) {
+    if (slash && !ctl_user_named(user, &uid)) {
         ctl_reply(r, "User %s not found\n", user);
         return;
     }

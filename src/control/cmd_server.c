@@ -1,6 +1,7 @@
 /*
  * Commands about servers and the daemon's own end.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -106,6 +107,12 @@ void ctl_cmd_restart(struct ctl_request *r)
 {
     if (*ctl_words_at(&r->words, 1)) { /* it is not to be done by mistake */
         ctl_reply(r, "restart takes no words\n");
+        return;
+    }
+    const char *config = getenv("GMUX_CONFIG");
+    char why[1024];
+    if (config && *config && ctl_config_check(config, why, sizeof(why)) < 0) {
+        ctl_reply(r, "%s: the daemon was not restarted\n", why);
         return;
     }
     r->timer = ctl_timer_create(&r->daemon->loop, on_restart, r);

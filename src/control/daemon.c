@@ -295,11 +295,24 @@ static void daemon_destroy(struct ctl_daemon *d)
     ctl_users_free(d);
     ctl_groups_free(d);
     ctl_restart_free(d->restart);
+    ctl_config_finish(&d->options.config);
     free(d->pipe_directory);
     free(d->server_path);
     free(d);
 }
 GM_DEFINE_CLEANUP(daemon_cleanup, struct ctl_daemon *, daemon_destroy)
+
+static void apply_config(struct ctl_daemon *d)
+{
+    const struct ctl_config *c = &d->options.config;
+    d->loading = true;
+    for (unsigned i = 0; i < c->count; i++) {
+        ctl_log(d, "From the configuration: %s", c->commands[i]);
+        if (!ctl_command_run(d, NULL, true, c->commands[i]))
+            ctl_log(d, "Out of memory: it has no effect");
+    }
+    d->loading = false;
+}
 
 int ctl_daemon_run(const struct ctl_options *options, bool background, int ready_fd, char **argv)
 {
@@ -350,6 +363,7 @@ int ctl_daemon_run(const struct ctl_options *options, bool background, int ready
         return 1;
     }
     say_started(d);
+    apply_config(d);
     ctl_state_load(d);
     if (background) {
         if (chdir("/") < 0) /* so that no file system is held; nothing depends on it */

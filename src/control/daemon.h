@@ -19,6 +19,7 @@
 
 #include "base/list.h"
 #include "base/result.h"
+#include "control/config.h"
 #include "control/policy.h"
 #include "control/logfile.h"
 #include "control/loop.h"
@@ -73,6 +74,7 @@ struct ctl_options {
     uid_t server_uid;
     bool exclusive_user; /* one user's server at a time */
     bool classic_limits; /* changed limits are for new clients only */
+    struct ctl_config config;
 };
 
 struct ctl_device {

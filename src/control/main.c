@@ -4,9 +4,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -129,12 +131,50 @@ static bool set_server_user(struct ctl_options *options, const char *name)
     return !why;
 }
 
+static bool is_on(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+/* An option that may also stand in the environment becomes that; a daemon that was started anew has it there. Paths hold
+ * wherever the process is later. False with one line that says why not. */
+static bool set_variable(const struct gm_option *o, const char *argument, bool restarted)
+{
+    const char *why = argument && o->check ? o->check(argument) : NULL;
+    GM_AUTO_FREE char *here = o->is_path && argument && *argument != '/' ? getcwd(NULL, 0) : NULL;
+    GM_AUTO_FREE char *path = NULL;
+    if (here && asprintf(&path, "%s/%s", here, argument) < 0)
+        path = NULL;
+    if (why)
+        fprintf(stderr, "gmux-control: --%s %s: %s\n", o->name, argument, why);
+    else
+        setenv(o->variable, path ? path : argument ? argument : "1", !restarted);
+    return !why;
+}
+
+/* Command line, environment and configuration file come together: each but the first has what the ones before it leave open.
+ * False with one line that says why not. */
+static bool set_options(struct ctl_options *options)
+{
+    char why[PATH_MAX + 512];
+    const char *file = getenv("GMUX_CONFIG"), *server_user;
+    if (file && *file && ctl_config_read(&options->config, file, why, sizeof(why)) < 0) {
+        fprintf(stderr, "gmux-control: %s\n", why);
+        return false;
+    }
+    options->multiuser = is_on("GMUX_MULTIUSER_SERVER");
+    options->exclusive_user = is_on("GMUX_EXCLUSIVE_USER");
+    options->classic_limits = is_on("GMUX_CLASSIC_LIMITS");
+    server_user = getenv("GMUX_SERVER_USER");
+    return !(server_user && *server_user) || set_server_user(options, server_user);
+}
+
 int main(int argc, char **argv)
 {
     struct ctl_options options = { .inherited = CTL_NOTHING_INHERITED };
     struct gm_options walk;
-    bool background = false, foreground = false;
-    const char *server_user = NULL;
+    bool background = false, foreground = false, check = false;
     int id;
 
     fill_standard_descriptors();
@@ -148,17 +188,8 @@ int main(int argc, char **argv)
         case CTL_OPTION_FOREGROUND:
             foreground = true;
             break;
-        case CTL_OPTION_MULTIUSER:
-            options.multiuser = true;
-            break;
-        case CTL_OPTION_SERVER_USER:
-            server_user = walk.argument;
-            break;
-        case CTL_OPTION_EXCLUSIVE_USER:
-            options.exclusive_user = true;
-            break;
-        case CTL_OPTION_CLASSIC_LIMITS:
-            options.classic_limits = true;
+        case CTL_OPTION_CHECK:
+            check = true;
             break;
         case CTL_OPTION_RESTARTED:
             if (!ctl_restart_read(&options.inherited, walk.argument)) {
@@ -181,11 +212,18 @@ int main(int argc, char **argv)
             print_commands_scdoc();
             return 0;
         default:
+            if (id > 0 && walk.row->variable) {
+                if (!set_variable(walk.row, walk.argument, options.inherited.restarted))
+                    return 1;
+                break;
+            }
             return refuse(argv[0], walk.word);
         }
     }
-    if ((foreground || background) && server_user && !set_server_user(&options, server_user))
+    if ((foreground || background || check) && !set_options(&options))
         return 1;
+    if (check)
+        return 0;
     if (foreground && !options.inherited.restarted && !ctl_service_sockets(&options.inherited))
         return 1;
     if ((foreground || background) && !options.inherited.restarted)

@@ -2,10 +2,41 @@
 
 #include <string.h>
 
+#include "base/parse.h"
+#include "control/policy.h"
+
 bool ctl_is_classic_name(const char *argv0)
 {
     const char *slash = strrchr(argv0, '/');
     return strncmp(slash ? slash + 1 : argv0, "nvidia-", 7) == 0;
+}
+
+static const char *check_share(const char *text)
+{
+    double share;
+    return gm_parse_percentage(text, &share) ? NULL : "it is a percentage above 0, up to 100";
+}
+
+static const char *check_priority(const char *text)
+{
+    uint64_t value;
+    return gm_parse_u64(text, 1, &value) ? NULL : "it is 0 (normal) or 1 (below normal)";
+}
+
+static const char *check_memory(const char *text)
+{
+    struct ctl_limits l = { .memory_count = 0 };
+    char again[CTL_MEMORY_TEXT_MAX + 1];
+    ctl_limits_set_memory_list(&l, text);
+    ctl_limits_memory_text(&l, again);
+    return *text && strcmp(again, text) == 0 ? NULL : "it is DEVICE=SIZE, or several with commas";
+}
+
+static const char *check_device(const char *text)
+{
+    return strcmp(text, "cuda") == 0 || strcmp(text, "soft") == 0 || strcmp(text, "null") == 0
+               ? NULL
+               : "it is cuda, soft or null";
 }
 
 const struct gm_option ctl_options_table[] = {
@@ -23,6 +54,7 @@ const struct gm_option ctl_options_table[] = {
     { .id = CTL_OPTION_MULTIUSER,
       .letter = 'M',
       .name = "multiuser-server",
+      .variable = "GMUX_MULTIUSER_SERVER",
       .help = "Let all users share one server",
       .text =
           "Their kernels run beside each other in one context of a GPU, where the contexts of several servers take "
@@ -31,6 +63,7 @@ const struct gm_option ctl_options_table[] = {
           "for each other." },
     { .id = CTL_OPTION_SERVER_USER,
       .name = "server-user",
+      .variable = "GMUX_SERVER_USER",
       .argument = "USER",
       .help = "With -M: run the server as this user, by name or number, instead of as root",
       .text =
@@ -38,13 +71,59 @@ const struct gm_option ctl_options_table[] = {
           "It must be able to open the device." },
     { .id = CTL_OPTION_EXCLUSIVE_USER,
       .name = "exclusive-user",
+      .variable = "GMUX_EXCLUSIVE_USER",
       .help = "Serve one user at a time, as NVIDIA MPS does",
       .text = "Clients of other users wait until the first user's have left and that server has ended." },
     { .id = CTL_OPTION_CLASSIC_LIMITS,
       .name = "classic-limits",
+      .variable = "GMUX_CLASSIC_LIMITS",
       .help = "Have changed limits apply to new clients only, as NVIDIA MPS does",
       .text = "Without this option *set_active_thread_percentage* and *set_device_pinned_mem_limit* also apply to "
               "clients that run." },
+    { .id = CTL_OPTION_PIPE_DIRECTORY,
+      .name = "pipe-directory",
+      .variable = "CUDA_MPS_PIPE_DIRECTORY",
+      .is_path = true,
+      .argument = "DIRECTORY",
+      .help = "Where programs and commands find the daemon" },
+    { .id = CTL_OPTION_LOG_DIRECTORY,
+      .name = "log-directory",
+      .variable = "CUDA_MPS_LOG_DIRECTORY",
+      .is_path = true,
+      .argument = "DIRECTORY",
+      .help = "Where control.log and server.log are written" },
+    { .id = CTL_OPTION_DEFAULT_SHARE,
+      .name = "default-share",
+      .variable = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+      .argument = "PERCENTAGE",
+      .check = check_share,
+      .help = "The share that each program may use at most" },
+    { .id = CTL_OPTION_DEFAULT_MEMORY,
+      .name = "default-memory",
+      .variable = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+      .argument = "DEVICE=SIZE,..",
+      .check = check_memory,
+      .help = "The memory of devices that each program may have" },
+    { .id = CTL_OPTION_DEFAULT_PRIORITY,
+      .name = "default-priority",
+      .variable = "CUDA_MPS_CLIENT_PRIORITY",
+      .argument = "0|1",
+      .check = check_priority,
+      .help = "The priority of programs: 0 (normal) or 1 (below normal)" },
+    { .id = CTL_OPTION_DEVICE,
+      .name = "device",
+      .variable = "GMUX_DEVICE",
+      .argument = "cuda|soft|null",
+      .check = check_device,
+      .help = "What servers offer" },
+    { .id = CTL_OPTION_CONFIG,
+      .name = "config",
+      .variable = "GMUX_CONFIG",
+      .is_path = true,
+      .argument = "FILE",
+      .help = "Read options, and limits of users and groups, from a file",
+      .text = "See *CONFIGURATION FILE*." },
+    { .id = CTL_OPTION_CHECK, .name = "check", .help = "Say what is wrong with the configuration, and exit" },
     { .id = CTL_OPTION_READY_DEVICES,
       .letter = 'q',
       .name = "ready-devices",

@@ -75,6 +75,7 @@ int ctl_restart(struct ctl_daemon *d)
     d->restart->argv[1] = option;
     for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)
         fcntl(fds[i], F_SETFD, 0);
+    ctl_config_forget(&d->options.config);
     execv(d->restart->path, d->restart->argv);
     int r = -errno;
     for (size_t i = 0; i < GM_ARRAY_LEN(fds); i++)

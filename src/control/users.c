@@ -1,9 +1,21 @@
 #include "control/users.h"
 
+#include <pwd.h>
 #include <stdlib.h>
 
+#include "base/parse.h"
 #include "control/group.h"
 #include "control/link.h"
+
+bool ctl_user_named(const char *word, uid_t *out)
+{
+    const struct passwd *pw = getpwnam(word);
+    uint64_t uid;
+    if (!pw && !gm_parse_u64(word, CTL_UID_MAX, &uid))
+        return false;
+    *out = pw ? pw->pw_uid : (uid_t)uid;
+    return true;
+}
 
 static struct ctl_user *find_user(const struct ctl_daemon *d, uid_t uid)
 {

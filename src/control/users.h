@@ -13,6 +13,8 @@ struct ctl_user {
     struct ctl_wish limits;
 };
 
+/* A user by name or number. */
+GM_MUST_CHECK bool ctl_user_named(const char *word, uid_t *out);
 /* What was set for a user; NULL: nothing. */
 const struct ctl_wish *ctl_user_limits(const struct ctl_daemon *d, uid_t uid);
 /* Sets it, and tells the servers of his clients. False without memory. */
