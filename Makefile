@@ -6,7 +6,7 @@ SHARE   ?= 33
 T       ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check nightly bench fuzz soak docs lint format ptx install deb try clean
+.PHONY: help build demo test check nightly bench fuzz endure soak docs lint format ptx install deb try clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -34,6 +34,9 @@ bench: build ## measurements, as a table and in $(BUILD)/bench.json; DEVICE=cuda
 
 fuzz: ## run every fuzzer for T seconds (clang)
 	@scripts/fuzz.sh $(T)
+
+endure: build ## 10,000 clients come and go, 100 daemons are killed: nothing may grow
+	@bench/operate.py $(BUILD)
 
 soak: build ## programs that check their data for T seconds while all around them is killed, stopped and used up; SEED
 	@tests/soak/soak.py $(BUILD) --seconds $(T) $(if $(SEED),--seed $(SEED))

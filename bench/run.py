@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+import operate
+
 BODIES = "16384"
 ROUNDS = 5
 
@@ -215,6 +217,7 @@ BENCHES = {
     "first_kernel": bench_first_kernel,
     "copy": bench_copy,
     "idle_client": bench_idle_client,
+    **operate.BENCHES,
 }
 
 

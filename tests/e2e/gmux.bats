@@ -237,3 +237,40 @@ patch() {
     run -1 "$gmux" doctor "$DIR/fifo"
     run -1 "$gmux" doctor "$DIR"
 }
+
+# doctor_says WORDS PROGRAM
+doctor_says() {
+    run -1 "$gmux" doctor -- "$2"
+    [[ $output == *"BAD  "*"$1"* ]] || {
+        echo "$output"
+        return 1
+    }
+}
+
+@test "doctor: static, run path, set-uid, a runtime library that needs a GPU" {
+    command -v cc || skip "needs a C compiler"
+    echo 'int main(void) { return 0; }' > "$DIR/empty.c"
+    cc -static -o "$DIR/static" "$DIR/empty.c" || skip "needs libc.a"
+    doctor_says "statically linked" "$DIR/static"
+    # The loader looks into a DT_RPATH before LD_LIBRARY_PATH, and into a DT_RUNPATH after it.
+    mkdir "$DIR/lib"
+    cc -shared -o "$DIR/lib/libcuda.so.1" -x c /dev/null
+    cc -o "$DIR/rpath" "$DIR/empty.c" -Wl,--disable-new-dtags,-rpath,"$DIR/lib"
+    doctor_says "its run path (DT_RPATH) leads to $DIR/lib/libcuda.so.1" "$DIR/rpath"
+    cc -o "$DIR/runpath" "$DIR/empty.c" -Wl,--enable-new-dtags,-rpath,"$DIR/lib"
+    run -0 "$gmux" doctor -- "$DIR/runpath"
+    if [ "$(id -u)" = 0 ]; then
+        cp "$DIR/runpath" "$DIR/setuid"
+        chown 12345 "$DIR/setuid"
+        chmod 4755 "$DIR/setuid"
+        doctor_says "it is set-uid or set-gid" "$DIR/setuid"
+    fi
+    [ ! -e /dev/nvidiactl ] || return 0
+    cc -shared -Wl,-soname,libcudart.so.12 -o "$DIR/lib/libcudart.so.12" -x c /dev/null
+    cc -o "$DIR/shared" "$DIR/empty.c" -Wl,--no-as-needed "$DIR/lib/libcudart.so.12"
+    doctor_says "without a GPU NVIDIA's runtime library" "$DIR/shared"
+    # nvcc's default: the runtime library is in the program, and opens the driver by its name.
+    echo 'const char *name = "libcuda.so.1"; int main(void) { return 0; }' > "$DIR/opens.c"
+    cc -o "$DIR/opens" "$DIR/opens.c"
+    doctor_says "without a GPU NVIDIA's runtime library" "$DIR/opens"
+}

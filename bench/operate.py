@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""What operating gmux costs: rows of bench/run.py, and the endurance run.
+
+usage: operate.py BUILD [--cycles N] [--kills N]   many clients come and go, the daemon is killed again and again; fails if
+                                                   memory, descriptors or files of daemon, server and executor grow
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+CLIENTS = 300
+ROUNDS = 20
+
+
+def gmux(b):
+    return str(b.build / "src/cli/gmux")
+
+
+def ask(b, env, *words):
+    return subprocess.run([b.control, *words], env=env, check=True, capture_output=True, text=True).stdout
+
+
+class Program:
+    """bench/steady, which always has work; `options` are those of gmux run."""
+
+    def __init__(self, b, env, *options):
+        self.process = subprocess.Popen([gmux(b), "run", *options, "--", b.tool("steady")], env=env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("bench/steady does not run")
+
+    def done(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def parts(programs, seconds):
+    """What each has of all that was done within that time, in percent."""
+    before = [p.done() for p in programs]
+    time.sleep(seconds)
+    did = [p.done() - n for p, n in zip(programs, before)]
+    if not sum(did):
+        raise RuntimeError("nothing is done")
+    return [100 * n / sum(did) for n in did]
+
+
+def bench_crowd(b):
+    """300 clients at once, and `gmux ls` while they are there."""
+    connect, listed = [], []
+    for _ in range(3):
+        with b.daemon(GMUX_DEVICE="null") as e:
+            subprocess.run([b.tool("crowd"), "cycles", "1", "1"], env=e, check=True, stdout=subprocess.DEVNULL)
+            crowd = subprocess.Popen([b.tool("crowd"), "together", str(CLIENTS)], env=e, text=True,
+                                     stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            ms, good = crowd.stdout.readline().split()
+            if int(good) != CLIENTS:
+                raise RuntimeError(f"{good} of {CLIENTS} clients have a session")
+            connect.append(float(ms))
+            for _ in range(ROUNDS):
+                begin = time.monotonic()
+                lines = subprocess.run([gmux(b), "ls"], env=e, check=True, capture_output=True, text=True).stdout
+                listed.append(1e3 * (time.monotonic() - begin))
+                if lines.count("\n") != CLIENTS + 1:
+                    raise RuntimeError("gmux ls does not show all of them")
+            crowd.communicate()
+    b.row("clients_300", "null", "ms", all_connected=statistics.median(connect), most=max(connect), must=2000)
+    b.row("gmux_ls_300", "null", "ms", median=statistics.median(listed), most=max(listed), must=20)
+
+
+def bench_run(b):
+    """From exec to the end of the first kernel, under `gmux run` and without it, alternating."""
+    with b.daemon() as e:
+        def once(*prefix):
+            begin = repr(time.clock_gettime(time.CLOCK_MONOTONIC))
+            return float(subprocess.run([*prefix, b.tool("first_kernel"), begin], env=e, check=True, text=True,
+                                        capture_output=True).stdout)
+        once()
+        plain, run = [], []
+        for _ in range(ROUNDS):
+            plain.append(once())
+            run.append(once(gmux(b), "run", "--share", "50", "--"))
+    p, r = statistics.median(plain), statistics.median(run)
+    b.row("gmux_run", "soft", "ms", without=p, with_run=r, adds=r - p, must_add=10)
+
+
+def bench_live(b):
+    """From `gmux set` to the first fifth of a second in which a program that had all has no more than it may."""
+    times = []
+    with b.daemon() as e:
+        p, other = Program(b, e), Program(b, e)
+        try:
+            for _ in range(5):
+                subprocess.run([gmux(b), "set", str(p.process.pid), "share="], env=e, check=True)
+                time.sleep(0.5)
+                begin = time.monotonic()
+                subprocess.run([gmux(b), "set", str(p.process.pid), "share=10"], env=e, check=True)
+                while parts([p, other], 0.2)[0] > 15:
+                    if time.monotonic() - begin > 10:
+                        raise RuntimeError("the limit has no effect")
+                times.append(1e3 * (time.monotonic() - begin))
+        finally:
+            p.end()
+            other.end()
+    b.row("live_limit", "soft", "ms", median=statistics.median(times), most=max(times), must=1000)
+
+
+def bench_guarantees(b):
+    """Soft limits: three programs that are guaranteed parts of which nothing is left, then two of them."""
+    asked = [60, 25, 15]
+    with b.daemon() as e:
+        programs = [Program(b, e, "--guarantee", str(g)) for g in asked]
+        try:
+            time.sleep(0.5)
+            runs = [parts(programs, 4) for _ in range(5)]
+            alone = programs[1:]
+            os.kill(programs[0].process.pid, signal.SIGSTOP)
+            time.sleep(0.5)
+            rest = parts(alone, 4)
+            os.kill(programs[0].process.pid, signal.SIGCONT)
+        finally:
+            for p in programs:
+                p.end()
+    got = [statistics.median(r[i] for r in runs) for i in range(3)]
+    b.row("guarantees_60_25_15", "soft", "%", first=got[0], second=got[1], third=got[2],
+          deviation=max(abs(g - a) for g, a in zip(got, asked)),
+          worst=max(abs(r[i] - asked[i]) for r in runs for i in range(3)), must_deviation=2)
+    b.row("… the first one idle", "soft", "%", second=rest[0], third=rest[1])
+
+
+BENCHES = {"crowd": bench_crowd, "gmux_run": bench_run, "live_limit": bench_live, "guarantees": bench_guarantees}
+
+
+# ---- endurance ----
+
+def kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return sum(int(x) for x in re.findall(r"^Private_Dirty: +(\d+) kB", text, re.M))
+
+
+def holds(pid):
+    """Private memory in KiB, descriptors, mappings."""
+    return kib(pid), len(os.listdir(f"/proc/{pid}/fd")), pathlib.Path(f"/proc/{pid}/maps").read_text().count("\n")
+
+
+def endure(b, cycles, kills):
+    """True if nothing has grown by more than is allowed for: what the first tenth of the cycles left is the start."""
+    def the_daemon(e):
+        return int(pathlib.Path(e["CUDA_MPS_PIPE_DIRECTORY"], "nvidia-cuda-mps-control.pid").read_text())
+
+    def crowd(e, n):
+        subprocess.run([b.tool("crowd"), "cycles", str(n), "4"], env=e, check=True, stdout=subprocess.DEVNULL)
+
+    good = True
+    with b.daemon(GMUX_DEVICE="null") as e:
+        stays = subprocess.Popen([b.tool("crowd"), "together", "1"], env=e, text=True, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE)
+        stays.stdout.readline()
+        server = int(ask(b, e, "get_server_list"))
+        executor = int(pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()[0])
+        crowd(e, max(cycles // 10, 100))
+        names = {"daemon": the_daemon(e), "server": server, "executor": executor}
+        before = {name: holds(pid) for name, pid in names.items()}
+        files = sorted(os.listdir(e["CUDA_MPS_PIPE_DIRECTORY"]))
+        begin = time.monotonic()
+        crowd(e, cycles)
+        took = time.monotonic() - begin
+        after = {name: holds(pid) for name, pid in names.items()}
+        for name in names:
+            grown = [a - n for a, n in zip(after[name], before[name])]
+            fine = grown[0] <= 512 and grown[1] <= 4 and grown[2] <= 64
+            good &= fine
+            print(f"{cycles} clients in {took:.1f} s: {name}: memory {before[name][0]} KiB {grown[0]:+d}, descriptors "
+                  f"{before[name][1]} {grown[1]:+d}, mappings {before[name][2]} {grown[2]:+d}{'' if fine else ': GREW'}")
+        before = {name: holds(names[name]) for name in ("server", "executor")}
+        begin = time.monotonic()
+        for _ in range(kills):
+            os.kill(the_daemon(e), signal.SIGKILL)
+            while True: # the lock is free once it is gone
+                if subprocess.run([b.control, "-d"], env=e, check=False, stderr=subprocess.DEVNULL).returncode == 0:
+                    break
+            until = time.monotonic() + 10
+            while ask(b, e, "get_server_list").strip() != str(server):
+                if time.monotonic() > until:
+                    raise RuntimeError("the server does not come to the next daemon")
+        took = time.monotonic() - begin
+        crowd(e, 10)
+        for name in ("server", "executor"):
+            grown = [a - n for a, n in zip(holds(names[name]), before[name])]
+            fine = grown[0] <= 512 and grown[1] <= 4
+            good &= fine
+            print(f"{kills} daemons killed in {took:.1f} s: {name}: memory {grown[0]:+d} KiB, descriptors {grown[1]:+d}"
+                  f"{'' if fine else ': GREW'}")
+        now = sorted(os.listdir(e["CUDA_MPS_PIPE_DIRECTORY"]))
+        if now != files:
+            good = False
+            print(f"files of the pipe directory: {files}, now {now}")
+        stays.communicate()
+    return good
+
+
+def main():
+    from run import Bench
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("build")
+    p.add_argument("--cycles", type=int, default=10000)
+    p.add_argument("--kills", type=int, default=100)
+    args = p.parse_args()
+    return 0 if endure(Bench(args.build), args.cycles, args.kills) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
