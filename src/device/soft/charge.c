@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/soft/ir/raw.h"
 #include "device/soft/kernel.h"
 
-/* While a text is parsed, by its size; and what calls become (ir/inline.c), at least and for each byte of the text. */
+/* While a text is parsed, by its size and the registers that it declares ("%r<100>"); and what calls become (ir/inline.c), at least and for each
+ * byte of the text. */
 #define PARSE_BYTES        60u
 #define INLINED_LEAST      (52ull << 20)
 #define INLINED_BYTES      3200u
+#define REGISTER_BYTES     24u
 #define PARSE_MOST         (1600ull << 20) /* by the limits of a module */
 #define SMALL_PART_OF_GATE 4u
 
@@ -106,9 +109,23 @@ static uint64_t gate_enter(struct soft_gate *g, uint64_t bytes)
     return bytes;
 }
 
+/* At least as many as the parser takes: what is not written in plain digits is as many as there may be. */
+static uint64_t registers_in(const char *text, size_t size)
+{
+    const char *end = text + size;
+    uint64_t all = 0;
+    while (all < IR_MAX_MODULE_REGS && (text = memchr(text, '<', (size_t)(end - text))) != NULL) {
+        uint64_t n = 0;
+        for (text++; text < end && *text >= '0' && *text <= '9' && n < IR_MAX_REGS; text++)
+            n = n * 10 + (uint64_t)(*text - '0');
+        all += text < end && *text == '>' ? GM_MIN(n, IR_MAX_REGS) : IR_MAX_REGS;
+    }
+    return GM_MIN(all, IR_MAX_MODULE_REGS);
+}
+
 struct soft_gate *soft_parse_begin(struct dev *d, const char *text, size_t size, uint64_t *bytes)
 {
-    uint64_t need = size * PARSE_BYTES;
+    uint64_t need = size * PARSE_BYTES + registers_in(text, size) * REGISTER_BYTES;
     if (memmem(text, size, "call", 4))
         need += GM_MAX(INLINED_LEAST, size * (uint64_t)INLINED_BYTES);
     need = GM_MIN(need, PARSE_MOST);

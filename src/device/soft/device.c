@@ -3,6 +3,7 @@
  * what they say of themselves: they share the worker threads, and each can touch the memory of all. This file is its table of functions and the
  * life of device and clients; module.c loads modules, kernel.c keeps their executable forms, exec/ runs blocks.
  */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,11 @@
 #include "wire/messages.h"
 
 /* What all clients' modules may take: a part of what the devices have, so that it follows the machine's memory. */
-#define CODE_PART 4u
-#define CODE_MOST (2ull << 30)
+/* Blocks of memory from here on go back to the system when they are freed. Otherwise the C library learns from the first one to keep them, for each thread
+ * that has parsed a text. */
+#define LARGE_BLOCK (1 << 20)
+#define CODE_PART   4u
+#define CODE_MOST   (2ull << 30)
 /* What blocks of kernels may have of shared and local memory and registers. */
 #define SCRATCH_PART 8u
 
@@ -71,6 +75,7 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         d->info[i].launch_attributes = true;
         d->info[i].attributes[DEV_ATTR_COOPERATIVE_LAUNCH] = 1;
     }
+    mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK);
     d->code_max = GM_MIN(d->info[0].memory_total * d->count / CODE_PART, CODE_MOST);
     pthread_mutex_init(&d->code_lock, NULL);
     gm_list_init(&d->users);

@@ -204,13 +204,12 @@ static void *load_bombs(void *client)
 }
 
 /* Nor do many texts at once: they wait for each other. */
-Test(charge, much_text_at_once_does_not_become_a_lot)
+static void load_at_once(void)
 {
     struct rig_client *c = rig_client_add(&rig, 0, 100, 0, 1, MIB);
     pthread_t threads[12];
     for (unsigned i = 0; i < GM_ARRAY_LEN(rig.dev->parses); i++)
         rig.dev->parses[i].most = 64 * MIB;
-    write_bomb(60);
     for (size_t i = 0; i < GM_ARRAY_LEN(threads); i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, load_bombs, c), 0);
     for (size_t i = 0; i < GM_ARRAY_LEN(threads); i++)
@@ -222,6 +221,22 @@ Test(charge, much_text_at_once_does_not_become_a_lot)
 #endif
     for (unsigned i = 0; i < GM_ARRAY_LEN(rig.dev->parses); i++)
         cr_assert_eq(rig.dev->parses[i].used, 0);
+}
+
+Test(charge, much_text_at_once_does_not_become_a_lot)
+{
+    write_bomb(60);
+    load_at_once();
+}
+
+/* Some 300 bytes of text, 48 MiB of registers. */
+Test(charge, many_registers_at_once_do_not_become_a_lot)
+{
+    strcpy(text, ".version 7.0\n.target sm_75\n.address_size 64\n");
+    for (unsigned i = 0; i < 4; i++)
+        add(".visible .entry k%u()\n{\n.reg .u32 r<%s>;\nmov.u32 r1, 1;\nret;\n}\n", i,
+            i % 2 ? "1000000" : " 0xf4240 ");
+    load_at_once();
 }
 
 /* --- memory of blocks --------------------------------------------------------------------------------------------------- */
