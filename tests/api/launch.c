@@ -164,6 +164,28 @@ static void local_memory(void)
         EQ(out[i], WORDS * i + WORDS * (WORDS - 1) / 2);
 }
 
+/* The linker may be told how many to spend. */
+static void few_registers(const char *ptx)
+{
+    CUjit_option option = CU_JIT_MAX_REGISTERS;
+    void *value = (void *)(uintptr_t)40, *image;
+    CUlinkState link;
+    size_t size;
+    CUmodule m;
+    CUfunction f;
+    int registers = 0, small = 0;
+    OK(cuLinkCreate(1, &option, &value, &link));
+    OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)(uintptr_t)ptx, strlen(ptx) + 1, "heavy", 0, NULL, NULL));
+    OK(cuLinkComplete(link, &image, &size));
+    OK(cuModuleLoadData(&m, image));
+    OK(cuLinkDestroy(link));
+    OK(cuModuleGetFunction(&f, m, "heavy"));
+    OK(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+    OK(cuFuncGetAttribute(&small, CU_FUNC_ATTRIBUTE_NUM_REGS, tap_function("store_index")));
+    TRUE(registers <= 40 && registers > small && small > 0 && small <= 16);
+    OK(cuModuleUnload(m));
+}
+
 /* So many registers that a block of the largest size does not find enough: as many values are read, one after the
  * other, as are then written, the last one first. */
 static void registers(void)
@@ -185,10 +207,13 @@ static void registers(void)
         used += snprintf(ptx + used, (size_t)(ROOM - used), "st.volatile.global.u32 [%%a], %%r%d;\n", i - 1);
     snprintf(ptx + used, (size_t)(ROOM - used), "ret;\n}\n");
     OK(cuModuleLoadData(&m, ptx));
+    if (tap_computes())
+        few_registers(ptx);
     free(ptx);
     OK(cuModuleGetFunction(&f, m, "heavy"));
     OK(cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
     OK(cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+    TRUE(!tap_computes() || registers >= 64);
     OK(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 0));
     OK(cuMemAlloc(&p, 4));
     void *params[] = { &p };

@@ -326,6 +326,19 @@ static int add_text(struct rt_units *u, const struct input *i)
     return r;
 }
 
+/* What the text's kernels are said to have. */
+static int add_registers(struct rt_units *u, const struct options *o)
+{
+    char line[64];
+    for (unsigned i = 0; i < o->count; i++) {
+        if (o->pair[i][0] != CU_JIT_MAX_REGISTERS || !u->count)
+            continue;
+        (void)snprintf(line, sizeof(line), "\n.pragma \"gmux registers %u\";\n", o->pair[i][1]);
+        return rt_units_append(u, line, strlen(line));
+    }
+    return CUDA_SUCCESS;
+}
+
 /* The inputs' texts as one, which is linked whenever it is loaded; once now, to know that it can be. */
 static int link_texts(struct rt_link *l)
 {
@@ -341,6 +354,7 @@ static int link_texts(struct rt_link *l)
                            : "nothing that can be read",
                        l->inputs[i].name);
     }
+    r = r ? r : add_registers(&u, &l->options);
     if (r == CUDA_SUCCESS && u.count == 0) {
         r = CUDA_ERROR_INVALID_IMAGE;
         (void)snprintf(why, sizeof(why), "error   : nothing to link");

@@ -21,7 +21,7 @@ bool rt_units_are(const void *data, size_t size)
     return size >= sizeof(head) && memcmp(data, head, sizeof(head) - 1) == 0;
 }
 
-static int append(struct rt_units *u, const char *text, size_t size)
+int rt_units_append(struct rt_units *u, const char *text, size_t size)
 {
     if (size > TEXT_MAX - u->size)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -52,8 +52,8 @@ int rt_units_add(struct rt_units *u, enum rt_unit kind, const char *name, const 
             *c = '_';
     int n = snprintf(line, sizeof(line), "%s%s %s\";\n", u->size ? "\n.pragma \"gmux unit " : head,
                      kind == RT_UNIT_OBJECT ? "object" : "library", said);
-    int r = append(u, line, (size_t)n);
-    return r ? r : append(u, text, strnlen(text, size));
+    int r = rt_units_append(u, line, (size_t)n);
+    return r ? r : rt_units_append(u, text, strnlen(text, size));
 }
 
 int rt_units_add_objects(struct rt_units *u, enum rt_unit kind, const char *name, const void *data, size_t size)

@@ -30,6 +30,7 @@ struct soft_kernel {
     uint32_t shared_dynamic;       /* offset of the dynamic part */
     uint32_t local_bytes;          /* per thread */
     bool uses_stack;               /* and as much as the client's limit says */
+    uint32_t registers;            /* that a thread would have on a GPU */
     uint32_t reqntid[3];           /* 0: any */
     struct soft_code *interpreter; /* NULL: `lacks` says why the kernel cannot be launched */
     char *lacks;

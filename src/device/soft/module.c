@@ -18,10 +18,10 @@
 #include "device/soft/kernel.h"
 #include "device/soft/ptx/ptx.h"
 
+#define REGISTERS_OF_BLOCK 65536u /* of every GPU */
 #define GLOBALS_ALIGN      256u
 #define LEAST_INSTR_BYTES  128u /* of a module's memory, for each instruction */
 #define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
-#define FUNCTION_REGISTERS 32u  /* what occupancy is computed from; nothing here depends on registers */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -100,6 +100,15 @@ static uint64_t const_bytes(const struct ir_module *ir)
     return end;
 }
 
+/* What occupancy is computed from; nothing here depends on it. A launch that a GPU's assembler would have made possible is: blocks
+ * of the size that the kernel says, or else of any size, have registers for all. */
+static uint32_t registers_of(const struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn)
+{
+    uint32_t threads = fn->reqntid[0] ? volume(k->reqntid) : k->max_threads, wanted = ir_register_pressure(fn);
+    wanted = GM_MIN(wanted, REGISTERS_OF_BLOCK / threads);
+    return ir->registers_most && ir->registers_most < wanted ? ir->registers_most : wanted;
+}
+
 /* Fills a kernel's facts and tells the client about them. */
 static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, const struct ir_fn *fn,
                             struct dev_modinfo *info)
@@ -114,6 +123,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
     k->shared_dynamic = fn->uses_dynamic_shared ? fn->shared_dynamic : fn->shared_static;
     k->local_bytes = fn->local_bytes;
     k->uses_stack = fn->uses_stack;
+    k->registers = registers_of(k, ir, fn);
     for (int i = 0; i < 3; i++)
         k->reqntid[i] = fn->reqntid[0] ? GM_MAX(fn->reqntid[i], 1u) : 0;
 
@@ -126,7 +136,7 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
         .name = k->name,
         .param_bytes = k->param_bytes,
         .max_threads = k->max_threads,
-        .registers = FUNCTION_REGISTERS,
+        .registers = k->registers,
         .shared_bytes = fn->shared_static,
         .const_bytes = (uint32_t)GM_MIN(const_bytes(ir), (uint64_t)UINT32_MAX),
         .local_bytes = fn->local_bytes,

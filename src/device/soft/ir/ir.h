@@ -470,8 +470,9 @@ enum ir_helper {
 };
 
 struct ir_module {
-    uint32_t version; /* PTX ISA: major * 10 + minor */
-    uint32_t target;  /* sm number: 75, 90 .. */
+    uint32_t version;        /* PTX ISA: major * 10 + minor */
+    uint32_t target;         /* sm number: 75, 90 .. */
+    uint32_t registers_most; /* of a kernel, as the program's linker was told; 0: it was not */
     uint32_t fn_count, symbol_count, param_count, reloc_count;
     struct ir_fn *fns; /* entries and device functions; the latter are of no use to a consumer */
     struct ir_symbol *symbols;
@@ -567,6 +568,9 @@ static inline bool ir_is_barrier(const struct ir_instr *i)
 {
     return i->op == IR_OP_BAR && i->mode != IR_BAR_ARRIVE;
 }
+
+/* How many registers of 32 bits a thread of an entry would need on a GPU, about. */
+uint32_t ir_register_pressure(const struct ir_fn *fn);
 
 /* Prints the module (or one function) as text that is nearly PTX, for tests and debugging. */
 struct _IO_FILE;

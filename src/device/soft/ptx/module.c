@@ -71,6 +71,21 @@ static bool skip_file(struct ptx_parser *p)
     return !p->why.error;
 }
 
+/* One of them says how many registers the program wants its linker to spend. */
+static bool skip_pragma(struct ptx_parser *p)
+{
+    static const char words[] = "gmux registers ";
+    const struct ptx_token *t = &p->token;
+    if (t->kind == PTX_STRING && t->length > sizeof(words) - 1 && memcmp(t->text, words, sizeof(words) - 1) == 0) {
+        uint32_t most = 0;
+        for (uint32_t i = sizeof(words) - 1; i < t->length && most < 1000 && t->text[i] >= '0' && t->text[i] <= '9';
+             i++)
+            most = most * 10 + (uint32_t)(t->text[i] - '0');
+        p->m->registers_most = most;
+    }
+    return skip_to_semicolon(p);
+}
+
 bool ptx_skip_debug(struct ptx_parser *p, bool *was)
 {
     *was = true;
@@ -79,7 +94,7 @@ bool ptx_skip_debug(struct ptx_parser *p, bool *was)
     if (ptx_accept_dot(p, "file"))
         return skip_file(p);
     if (ptx_accept_dot(p, "pragma"))
-        return skip_to_semicolon(p);
+        return skip_pragma(p);
     if (ptx_accept_dot(p, "section"))
         return skip_section(p);
     *was = false;
