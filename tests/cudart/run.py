@@ -22,6 +22,7 @@ PROGRAMS = {
     "kinds": ("kinds.cu", [], []),
     "kinds-13": ("kinds.cu", ["-cudart", "13"], []),
     "maths": ("maths.cu", [], []),
+    "numbers": ("numbers.cu", ["-std=c++17"], []),
     "hostile": ("hostile.c", [], []),
     "hostile-13": ("hostile.c", ["-cudart", "13", "-DCUDART_VERSION=13000"], []),
 }

@@ -151,7 +151,8 @@ static void cuda_arguments(struct cc_list *l, const struct cc_options *o)
     cc_add(l, "-Xclang");
     cc_add(l, "-target-sdk-version=12.3"); /* the launch ABI since 9.2 */
     cc_add(l, "-Wno-unknown-cuda-version");
-    cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere */
+    cc_add(l, "-Wno-c++11-narrowing"); /* a warning elsewhere, as is the next */
+    cc_add(l, "-Wno-register");
     cc_add(l, "-isystem");
     cc_add(l, cc_format("%s/include/cuda_wrappers", place.resources)); /* of libstdc++'s headers, by clang */
     cc_add(l, "-isystem");

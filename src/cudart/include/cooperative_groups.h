@@ -122,6 +122,10 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public g
         : gmux_lanes((Size == 32 ? 0xffffffffu : (1u << Size % 32) - 1) << first(), Size, gmux_lane() % Size)
     {
     }
+    /* Whatever it is a part of. */
+    template <class Other> GMUX_CG thread_block_tile(const thread_block_tile<Size, Other> &) : thread_block_tile()
+    {
+    }
     GMUX_CG static constexpr unsigned size()
     {
         return Size;

@@ -299,6 +299,8 @@ GMUX_STORE(__stwt)
 #undef GMUX_LOAD
 #undef GMUX_STORE
 
+#include "gmux_atomics.h"
+#include "gmux_dpx.h"
 #include "gmux_host_math.h"
 #include "texture_fetch_functions.h"
 

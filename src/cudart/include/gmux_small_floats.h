@@ -9,14 +9,25 @@
 
 GMUX_HD float gmux_half_to_float(unsigned short x)
 {
+#ifdef __CUDA_ARCH__
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x));
+    return f;
+#else
     unsigned sign = (x & 0x8000u) << 16, e = x >> 10 & 31, m = x & 0x3ff;
     if (e == 0)
         return __builtin_copysignf((float)m * 0x1p-24f, __builtin_bit_cast(float, sign));
     return __builtin_bit_cast(float, sign | (e == 31 ? 0xffu << 23 : (e + 112) << 23) | m << 13);
+#endif
 }
 
 GMUX_HD unsigned short gmux_float_to_half(float f)
 {
+#ifdef __CUDA_ARCH__
+    unsigned short x;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(x) : "f"(f));
+    return x;
+#else
     unsigned b = __builtin_bit_cast(unsigned, f), sign = b >> 16 & 0x8000u, m = b & 0x7fffffffu;
     if (m > 0x7f800000u)
         return 0x7fff;
@@ -25,6 +36,7 @@ GMUX_HD unsigned short gmux_float_to_half(float f)
     if (m < 0x38800000u) /* below the normal ones: as a multiple of 2^-24 */
         return (unsigned short)(sign | (unsigned)__builtin_rintf(__builtin_bit_cast(float, m) * 0x1p24f));
     return (unsigned short)(sign | ((m - 0x38000000u + 0xfffu + (m >> 13 & 1)) >> 13));
+#endif
 }
 
 GMUX_HD float gmux_bfloat16_to_float(unsigned short x)
@@ -39,6 +51,46 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
         return 0x7fff;
     return (unsigned short)((b + 0x7fffu + (b >> 16 & 1)) >> 16);
 }
+/* The last bit is set if anything was lost ("round to odd"): a further rounding is then as if it were the only one. */
+GMUX_HD float gmux_double_to_odd_float(double d)
+{
+    float f = (float)d;
+    unsigned b = __builtin_bit_cast(unsigned, f);
+    if (d != d || (double)f == d)
+        return f;
+    return __builtin_bit_cast(float, (b - (__builtin_fabs((double)f) > __builtin_fabs(d))) | 1);
+}
+
+/* A number without a fraction as an integer, at its type's limits where it has no such value; of what is none, 0, and the top
+ * bit of a long one. */
+template <class I> GMUX_HD I gmux_to_integer(float f)
+{
+    const int bits = 8 * (int)sizeof(I);
+    const bool has_sign = (I)-1 < (I)1;
+    const float limit = (float)(1ull << (bits - 1)) * (has_sign ? 1.0f : 2.0f);
+    if (f != f)
+        return bits == 64 ? (I)(1ull << 63) : (I)0;
+    if (f >= limit)
+        return has_sign ? (I)((1ull << (bits - 1)) - 1) : (I)-1;
+    if (f < (has_sign ? -limit : 0.0f))
+        return has_sign ? (I)(1ull << (bits - 1)) : (I)0;
+    return (I)f;
+}
+
+/* An integer, rounded once: by way of float in the same manner. */
+template <class T, class I> GMUX_HD T gmux_from_integer(I i)
+{
+    bool negative = i < (I)0;
+    unsigned long long m = negative ? 0ull - (unsigned long long)i : (unsigned long long)i, lost = 0;
+    int shift = 0;
+    while (m >> 24) {
+        lost |= m & 1;
+        m >>= 1;
+        shift++;
+    }
+    float f = (float)(m | lost) * (float)(1ull << shift);
+    return T(negative ? -f : f);
+}
 #undef GMUX_HD
 
 #define GMUX_M __host__ __device__ __inline__
@@ -52,25 +104,25 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
         GMUX_M T(float f) : bits(FROM(f))                                                                            \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(double f) : bits(FROM((float)f))                                                                    \
+        GMUX_M T(double f) : bits(FROM(gmux_double_to_odd_float(f)))                                                 \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(int f) : bits(FROM((float)f))                                                                       \
+        GMUX_M T(int f) : T(gmux_from_integer<T>(f))                                                                 \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(unsigned int f) : bits(FROM((float)f))                                                              \
+        GMUX_M T(unsigned int f) : T(gmux_from_integer<T>(f))                                                        \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(long f) : bits(FROM((float)f))                                                                      \
+        GMUX_M T(long f) : T(gmux_from_integer<T>(f))                                                                \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(unsigned long f) : bits(FROM((float)f))                                                             \
+        GMUX_M T(unsigned long f) : T(gmux_from_integer<T>(f))                                                       \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(long long f) : bits(FROM((float)f))                                                                 \
+        GMUX_M T(long long f) : T(gmux_from_integer<T>(f))                                                           \
         {                                                                                                            \
         }                                                                                                            \
-        GMUX_M T(unsigned long long f) : bits(FROM((float)f))                                                        \
+        GMUX_M T(unsigned long long f) : T(gmux_from_integer<T>(f))                                                  \
         {                                                                                                            \
         }                                                                                                            \
         GMUX_M operator float() const                                                                                \
@@ -184,6 +236,121 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
         return a = a * b;                                                                                            \
     }
 
+#define GMUX_SMALL_INTEGER(T, N, name, I)                                                                            \
+    GMUX_HD T __##name##2##N##_rn(I i)                                                                               \
+    {                                                                                                                \
+        return gmux_from_integer<T>(i);                                                                              \
+    }                                                                                                                \
+    GMUX_HD I __##N##2##name##_rn(T h)                                                                               \
+    {                                                                                                                \
+        return gmux_to_integer<I>(__builtin_rintf((float)h));                                                        \
+    }                                                                                                                \
+    GMUX_HD I __##N##2##name##_rz(T h)                                                                               \
+    {                                                                                                                \
+        return gmux_to_integer<I>(__builtin_truncf((float)h));                                                       \
+    }                                                                                                                \
+    GMUX_HD I __##N##2##name##_ru(T h)                                                                               \
+    {                                                                                                                \
+        return gmux_to_integer<I>(__builtin_ceilf((float)h));                                                        \
+    }                                                                                                                \
+    GMUX_HD I __##N##2##name##_rd(T h)                                                                               \
+    {                                                                                                                \
+        return gmux_to_integer<I>(__builtin_floorf((float)h));                                                       \
+    }
+
+/* N is what the type is called within the names of functions. */
+#define GMUX_SMALL_CONVERSIONS(T, V, RAW, N)                                                                         \
+    GMUX_HD float __##N##2float(T h)                                                                                 \
+    {                                                                                                                \
+        return (float)h;                                                                                             \
+    }                                                                                                                \
+    GMUX_HD T __float2##N(float f)                                                                                   \
+    {                                                                                                                \
+        return T(f);                                                                                                 \
+    }                                                                                                                \
+    GMUX_HD T __float2##N##_rn(float f)                                                                              \
+    {                                                                                                                \
+        return T(f);                                                                                                 \
+    }                                                                                                                \
+    GMUX_HD T __double2##N(double d)                                                                                 \
+    {                                                                                                                \
+        return T(d);                                                                                                 \
+    }                                                                                                                \
+    GMUX_HD float2 __##N##22float2(V h)                                                                              \
+    {                                                                                                                \
+        return make_float2((float)h.x, (float)h.y);                                                                  \
+    }                                                                                                                \
+    GMUX_HD V __float22##N##2_rn(float2 f)                                                                           \
+    {                                                                                                                \
+        return V(T(f.x), T(f.y));                                                                                    \
+    }                                                                                                                \
+    GMUX_HD V __floats2##N##2_rn(float a, float b)                                                                   \
+    {                                                                                                                \
+        return V(T(a), T(b));                                                                                        \
+    }                                                                                                                \
+    GMUX_HD V __float2##N##2_rn(float a)                                                                             \
+    {                                                                                                                \
+        return V(T(a), T(a));                                                                                        \
+    }                                                                                                                \
+    GMUX_HD V __##N##2##N##2(T a)                                                                                    \
+    {                                                                                                                \
+        return V(a, a);                                                                                              \
+    }                                                                                                                \
+    GMUX_HD V __halves2##N##2(T a, T b)                                                                              \
+    {                                                                                                                \
+        return V(a, b);                                                                                              \
+    }                                                                                                                \
+    GMUX_HD V make_##N##2(T a, T b)                                                                                  \
+    {                                                                                                                \
+        return V(a, b);                                                                                              \
+    }                                                                                                                \
+    GMUX_HD T __low2##N(V h)                                                                                         \
+    {                                                                                                                \
+        return h.x;                                                                                                  \
+    }                                                                                                                \
+    GMUX_HD T __high2##N(V h)                                                                                        \
+    {                                                                                                                \
+        return h.y;                                                                                                  \
+    }                                                                                                                \
+    GMUX_HD V __low2##N##2(V h)                                                                                      \
+    {                                                                                                                \
+        return V(h.x, h.x);                                                                                          \
+    }                                                                                                                \
+    GMUX_HD V __high2##N##2(V h)                                                                                     \
+    {                                                                                                                \
+        return V(h.y, h.y);                                                                                          \
+    }                                                                                                                \
+    GMUX_HD V __lows2##N##2(V a, V b)                                                                                \
+    {                                                                                                                \
+        return V(a.x, b.x);                                                                                          \
+    }                                                                                                                \
+    GMUX_HD V __highs2##N##2(V a, V b)                                                                               \
+    {                                                                                                                \
+        return V(a.y, b.y);                                                                                          \
+    }                                                                                                                \
+    GMUX_HD unsigned short __##N##_as_ushort(T h)                                                                    \
+    {                                                                                                                \
+        return h.bits;                                                                                               \
+    }                                                                                                                \
+    GMUX_HD short __##N##_as_short(T h)                                                                              \
+    {                                                                                                                \
+        return (short)h.bits;                                                                                        \
+    }                                                                                                                \
+    GMUX_HD T __ushort_as_##N(unsigned short x)                                                                      \
+    {                                                                                                                \
+        return T(RAW { x });                                                                                         \
+    }                                                                                                                \
+    GMUX_HD T __short_as_##N(short x)                                                                                \
+    {                                                                                                                \
+        return T(RAW { (unsigned short)x });                                                                         \
+    }                                                                                                                \
+    GMUX_SMALL_INTEGER(T, N, int, int)                                                                               \
+    GMUX_SMALL_INTEGER(T, N, uint, unsigned int)                                                                     \
+    GMUX_SMALL_INTEGER(T, N, short, short)                                                                           \
+    GMUX_SMALL_INTEGER(T, N, ushort, unsigned short)                                                                 \
+    GMUX_SMALL_INTEGER(T, N, ll, long long)                                                                          \
+    GMUX_SMALL_INTEGER(T, N, ull, unsigned long long)
+
 #define GMUX_SMALL_FUNCTIONS(T, V)                                                                                   \
     GMUX_HD T __hadd(T a, T b)                                                                                       \
     {                                                                                                                \
@@ -280,6 +447,62 @@ GMUX_HD unsigned short gmux_float_to_bfloat16(float f)
     GMUX_HD V __hmin2(V a, V b)                                                                                      \
     {                                                                                                                \
         return V(__hmin(a.x, b.x), __hmin(a.y, b.y));                                                                \
+    }                                                                                                                \
+    GMUX_HD V __heq2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x == b.x ? 1.0f : 0.0f, a.y == b.y ? 1.0f : 0.0f);                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hbeq2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x == b.x && a.y == b.y;                                                                             \
+    }                                                                                                                \
+    GMUX_HD V __hne2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x != b.x ? 1.0f : 0.0f, a.y != b.y ? 1.0f : 0.0f);                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hbne2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x != b.x && a.y != b.y;                                                                             \
+    }                                                                                                                \
+    GMUX_HD V __hlt2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x < b.x ? 1.0f : 0.0f, a.y < b.y ? 1.0f : 0.0f);                                                  \
+    }                                                                                                                \
+    GMUX_HD bool __hblt2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x < b.x && a.y < b.y;                                                                               \
+    }                                                                                                                \
+    GMUX_HD V __hle2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x <= b.x ? 1.0f : 0.0f, a.y <= b.y ? 1.0f : 0.0f);                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hble2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x <= b.x && a.y <= b.y;                                                                             \
+    }                                                                                                                \
+    GMUX_HD V __hgt2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x > b.x ? 1.0f : 0.0f, a.y > b.y ? 1.0f : 0.0f);                                                  \
+    }                                                                                                                \
+    GMUX_HD bool __hbgt2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x > b.x && a.y > b.y;                                                                               \
+    }                                                                                                                \
+    GMUX_HD V __hge2(V a, V b)                                                                                       \
+    {                                                                                                                \
+        return V(a.x >= b.x ? 1.0f : 0.0f, a.y >= b.y ? 1.0f : 0.0f);                                                \
+    }                                                                                                                \
+    GMUX_HD bool __hbge2(V a, V b)                                                                                   \
+    {                                                                                                                \
+        return a.x >= b.x && a.y >= b.y;                                                                             \
+    }                                                                                                                \
+    GMUX_HD V __habs2(V a)                                                                                           \
+    {                                                                                                                \
+        return V(__habs(a.x), __habs(a.y));                                                                          \
+    }                                                                                                                \
+    GMUX_HD bool __hisinf(T a)                                                                                       \
+    {                                                                                                                \
+        return __builtin_isinf((float)a);                                                                            \
     }                                                                                                                \
     GMUX_SMALL_MATH(T, V, hsqrt, sqrtf)                                                                              \
     GMUX_SMALL_MATH(T, V, hrsqrt, rsqrtf)                                                                            \
