@@ -1,12 +1,15 @@
 /*
- * Capacity: what a context has had at once of streams, graphs, their nodes, and local memory of kernels, and so has again without waiting.
+ * Capacity: what a context has had at once of streams, graphs, nodes of graphs and local memory.
  *
- * The driver makes places for streams and graphs as they are needed, and memory for graphs' nodes, for the local memory of all threads that the GPU can hold, and
- * for device malloc. The call that needs more than there has been waits until nothing runs in the context, and everybody waits with it. So it is
- * counted here what there has been; whoever needs more waits before, without a lock (admit.h), or goes elsewhere (fallback.h).
+ * The driver makes room for these when they are first needed, and keeps it. A call that needs more than there has been
+ * waits until nothing runs in the context, and everybody waits with it. So what there has been is counted here. Who needs
+ * no more is served at once. Who needs more waits before, without a lock, for a safe point (admit.h), or goes to the
+ * fallback context (fallback.h).
  *
- * What is destroyed leaves its place behind: as many streams and graphs as there have been can be had again, whatever runs. So some are made in
- * advance. A green context has places of its own.
+ * A stream or graph that is destroyed leaves its place to the next one, whatever runs. So some streams are made in advance,
+ * for their places, and destroyed again. A green context has places of its own for streams. Graphs count where their GPU's
+ * other graphs do, also if their kernels run in a green context: whether the driver has places for graphs in green
+ * contexts has not been measured.
  */
 #ifndef GMUX_DEVICE_CUDA_CAPACITY_H
 #define GMUX_DEVICE_CUDA_CAPACITY_H

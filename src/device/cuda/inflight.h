@@ -1,27 +1,29 @@
 /*
- * Calls in flight: how many of a client's calls the driver has that are not known to be done, and the bound for that.
+ * How many calls of a client are in flight, and the bound for that.
  *
- * All clients are in one context, whose calls take turns at one lock. Each of the GPU's channels has a queue of about 1,000
- * entries in the driver, and whoever calls when that one is full waits in the driver until the GPU gets on: with the lock,
- * so that everybody waits. Behind a kernel that does not end that is for ever. So a client has no more than CUDA_CALLS calls
- * with the driver that are not known to be done, over all its streams, because many streams share a channel and which ones
- * is the driver's to know. What comes then is held back in its queue, and its ring is not read. Counted is what may take
- * an entry: operations, marks, events for others and detours; each launch of a row and of a run by itself.
+ * All clients share a context, and the driver takes their calls one at a time, under one lock. For each of the GPU's
+ * channels it has a queue of about 1,000 entries. A call that finds this queue full waits in the driver until the GPU gets
+ * on, and keeps the lock: everybody waits with it, and behind a kernel that does not end they wait for ever. So a client
+ * has no more than CUDA_CALLS calls with the driver that are not known to be done. That holds for all its streams together,
+ * because streams share channels, and only the driver knows which ones. At the bound a client's operations are held back in
+ * their queues, and its ring is not read.
  *
- * Completion words are the client's to write, and do not count here. With some marks, once in about PROOF_EVERY calls,
- * the GPU also writes how many calls of the queue it has come past into a word that no client has, nor any call of one
- * reaches (of kernels SECURITY.md speaks): one call for both, and nobody waits for it. Where there are many queues it goes
- * with more of the marks, so that what is done and not known to be stays small. A program that tells the truth meets the
- * device's own depth before this limit (CUDA_DEPTH, operations by the completion words), unless it takes several calls for
- * each operation. At the limit the driver itself is asked as well.
+ * Each call counts that may take an entry: operations, marks, events for other streams, detours, and each launch of a row or
+ * a run by itself.
  *
- * What is not bounded: several clients together. Each has its own CUDA_CALLS. Where streams of two share a channel (the driver has
- * 32 for all streams; two clients that work together can see to it, others meet by chance) and one's kernel does not end,
- * the other's calls stand behind it, and both together can fill the channel. Parts of one whole for all clients would be so
- * small that the GPU ran dry between them. Nor is it known how much of a channel a run's graph takes, which goes in one call
- * when there is room for one operation, nor a copy of many planes.
+ * Completion words do not count here, as the client can write them. With about one mark in PROOF_EVERY calls the GPU also
+ * writes a proof: how many calls of the queue it has come past, into a word that no client has, and that no call of a
+ * client reaches (SECURITY.md says what kernels can reach). Both writes are one call, and nobody waits for it. A client with many
+ * queues gets proofs with more of its marks, so that little is done without being known to be. A program that tells
+ * the truth meets the device's own depth first (CUDA_DEPTH, which is counted by completion words), unless it takes several
+ * calls for each operation. At the bound the driver itself is asked as well.
  *
- * Everything is the client's thread's.
+ * Three things are not bounded. Each client has its own CUDA_CALLS: the streams of two clients may share a channel (the
+ * driver has 32), by chance or because the clients work together, and then both can fill it behind a kernel that does not
+ * end. One bound for all clients together would be so small that the GPU ran dry. It is not known how much of a channel the
+ * graph of a run takes, which goes in one call; nor a copy of many planes.
+ *
+ * Everything here is the client's thread's.
  */
 #ifndef GMUX_DEVICE_CUDA_INFLIGHT_H
 #define GMUX_DEVICE_CUDA_INFLIGHT_H

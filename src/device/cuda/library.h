@@ -1,12 +1,14 @@
 /*
  * Libraries of the driver: the code of images, shared among clients.
  *
- * Programs of one user load the same images (PyTorch has hundreds), whose code would lie in the GPU's memory once for each client. An image in which
- * nothing can be left behind (it has no variables) is loaded once, and each client's module refers to it. What a client can change about a
- * kernel is its attributes: limits only grow, and for anything else the client gets a library of its own first.
+ * Programs of one user load the same images; PyTorch alone has hundreds. If each client loaded its own, the code would lie
+ * in the GPU's memory once for each of them. A program can leave nothing behind in an image without variables: such an
+ * image is loaded once, and the modules of all clients refer to that library. What a client can change about a kernel is its
+ * attributes. Limits only grow, so everybody may have them; for any other change the client gets a library of its own first.
  *
- * Without users such a library stays loaded, up to dev->kept_max bytes of images, the one longest unused going first: a program that is
- * started again loads nothing. Those that take memory of a device go when it refuses some (cuda_memory_trim).
+ * A shared library stays loaded when it has no users, so that a program that is started again loads nothing. The images of all
+ * such libraries come to dev->kept_max bytes at most; then the one goes that has been unused for longest. When a device
+ * refuses memory, those go that take some of it (cuda_memory_trim).
  *
  * Threads: own on the client's thread, while the module cannot go; open, keep and close on any.
  */

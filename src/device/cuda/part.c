@@ -1,11 +1,14 @@
 /*
- * Parts: partitions of the multiprocessors that a program makes itself, as green contexts within what its client has. The driver splits: for a
- * client without a limit the device, for one with a share its green context, for a part of a part the green context that was
- * made for that. So a program gets the groups that it would get without us, and can join them as it would there.
+ * Partitions that a program makes itself: green contexts, and contexts with an execution affinity, within what its client has.
  *
- * A part is described in session memory (struct tp_part) by the split that it comes from and what of that it is; it is made when a
- * stream is to be there, or when it is split itself. A new share is a new place, where the same description is followed
- * again: what there is no room for there is all that the client has, and numbers of groups begin again where there are fewer.
+ * The driver does the splitting. For a client without a limit it splits the device, for one with a share the client's green
+ * context, and where a program splits a part again, the green context of that part. So the program gets the groups of
+ * multiprocessors that it would get without gmux, and can join them in the same ways.
+ *
+ * Session memory describes each part (struct tp_part): which split it comes from, and which groups of that it has. The
+ * part is made when a stream is first to be there, or when it is split itself. A client whose share changes gets another
+ * place, and there the same descriptions are followed again. Where the new place has fewer groups, their numbers wrap
+ * around; a part for which there is no room is the whole place.
  */
 #include <stdlib.h>
 #include <string.h>
