@@ -93,41 +93,39 @@ int cuda_client_device(struct dev_client *c, uint32_t device)
     return (int)r;
 }
 
-int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config)
 {
-    struct dev_client *c = calloc(1, sizeof(*c));
-    if (!c)
-        return GM_CUDA_OUT_OF_MEMORY;
-    cuda_enter(&d->gpus[0]);
     *c = (struct dev_client) { .dev = d,
                                .session = config->session,
                                .uid = config->uid,
                                .base = config->window_base,
                                .half = config->window_size / 2,
                                .host_fd = config->host_fd,
+                               .priority = config->priority,
                                .leaving = config->leaving };
     memcpy(c->multiprocessors, config->multiprocessors, sizeof(c->multiprocessors));
-    c->priority = config->priority;
-    c->came = gm_now_ns();
     c->arrivals = atomic_load_explicit(&c->session->control->arrivals.value, memory_order_relaxed);
-    gm_list_init(&c->link);
-    gm_list_init(&c->gone_link);
-    gm_list_init(&c->modules);
-    gm_list_init(&c->queues);
-    gm_list_init(&c->dirty);
-    gm_list_init(&c->holding);
-    gm_list_init(&c->owing);
+    struct gm_list *const lists[] = { &c->link,    &c->gone_link, &c->modules, &c->queues, &c->dirty,
+                                      &c->holding, &c->owing,     &c->chained, &c->places };
+    for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
+        gm_list_init(lists[i]);
+    pthread_mutex_t *const locks[] = { &c->moves_lock,  &c->arrivals_lock, &c->modules_lock,
+                                       &c->places_lock, &c->memory_lock,   &c->ranges_lock };
+    for (size_t i = 0; i < GM_ARRAY_LEN(locks); i++)
+        pthread_mutex_init(locks[i], NULL);
     cuda_runs_init(&c->runs);
-    gm_list_init(&c->chained);
-    pthread_mutex_init(&c->moves_lock, NULL);
-    pthread_mutex_init(&c->arrivals_lock, NULL);
-    pthread_mutex_init(&c->modules_lock, NULL);
-    pthread_mutex_init(&c->places_lock, NULL);
-    pthread_mutex_init(&c->memory_lock, NULL);
-    pthread_mutex_init(&c->ranges_lock, NULL);
-    gm_list_init(&c->places);
     cuda_arrays_init(c);
     tp_output_init(&c->output, c->session);
+}
+
+int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
+{
+    struct dev_client *c = calloc(1, sizeof(*c));
+    if (!c)
+        return GM_CUDA_OUT_OF_MEMORY;
+    cuda_enter(&d->gpus[0]);
+    cuda_client_init(c, d, config);
+    c->came = gm_now_ns();
     CUresult r = reserve_device(c);
     if (r == CUDA_SUCCESS && reserve_host(c) < 0)
         r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -286,32 +286,7 @@ static int cuda_open(struct dev **out, const struct dev_events *events)
     if (!d)
         return GM_CUDA_OUT_OF_MEMORY;
     gm_log_init("gmux-executor", GM_LOG_WARN); /* a module has its own copy of the log's state */
-    d->events = *events;
-    d->rest_ns = CUDA_REST_NS;
-    d->unknown_ns = CUDA_UNKNOWN_NS;
-    d->held_ns = CUDA_HELD_NS;
-    d->calm_ns = CUDA_CALM_NS;
-    d->ahead_ns = CUDA_AHEAD_NS;
-    gm_list_init(&d->active);
-    gm_list_init(&d->clients);
-    gm_list_init(&d->destroyed);
-    pthread_mutex_init(&d->destroyed_lock, NULL);
-    gm_list_init(&d->libraries);
-    gm_list_init(&d->loading);
-    gm_list_init(&d->kept);
-    d->kept_max = CUDA_KEPT_BYTES;
-    gm_list_init(&d->unused);
-    pthread_mutex_init(&d->libraries_lock, NULL);
-    pthread_cond_init(&d->library_loaded, NULL);
-    pthread_cond_init(&d->more_unused, NULL);
-    pthread_mutex_init(&d->open_lock, NULL);
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->work, NULL);
-    gm_list_init(&d->printed);
-    pthread_mutex_init(&d->pipe_lock, NULL);
-    pthread_cond_init(&d->print_work, NULL);
-    pthread_cond_init(&d->print_shown, NULL);
-    d->pipe = -1;
+    cuda_dev_init(d, events);
     if (cuda_driver_load(&d->api, why, sizeof(why)) < 0) {
         gm_error(&topic, "%s", why);
         free(d);

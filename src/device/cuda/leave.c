@@ -148,8 +148,6 @@ static void *finish_all(void *arg)
 int cuda_leave_start(struct dev *d)
 {
     pthread_t thread;
-    gm_list_init(&d->gone);
-    pthread_cond_init(&d->more_gone, NULL);
     int r = pthread_create(&thread, NULL, finish_all, d);
     if (r == 0)
         pthread_detach(thread);

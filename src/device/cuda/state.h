@@ -375,12 +375,17 @@ void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *
 /* True for results after which the context is of no use any more. */
 bool cuda_is_fatal(CUresult r);
 
+/* --- state.c: what is there before there is a driver: lists, locks, and the bounds for waiting */
+void cuda_dev_init(struct dev *d, const struct dev_events *events);
+
 /* Starts the thread that watches. 0 or -errno. */
 GM_MUST_CHECK int cuda_watch_start(struct dev *d);
 
 /* --- client.c */
 int cuda_client_device(struct dev_client *c, uint32_t device);
 int cuda_client_peer(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
+/* Of the client's own, nothing of the driver. */
+void cuda_client_init(struct dev_client *c, struct dev *d, const struct dev_client_config *config);
 int cuda_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
 void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
 int cuda_memory_map(struct dev_client *c, uint64_t address, uint64_t size);

@@ -767,21 +767,10 @@ struct dev *fake_devices(uint32_t count)
                                 .cuGreenCtxCreate = green_create,
                                 .cuGreenCtxDestroy = green_destroy,
                                 .cuGreenCtxGetDevResource = green_resource },
-                       .count = count,
-                       .events.client_fault = fault,
-                       .rest_ns = CUDA_NEVER, /* until a test says otherwise */
-                       .ahead_ns = CUDA_NEVER,
-                       .pipe = -1 };
-    gm_list_init(&d.active);
-    gm_list_init(&d.clients);
-    gm_list_init(&d.destroyed);
-    pthread_mutex_init(&d.destroyed_lock, NULL);
-    gm_list_init(&d.printed);
-    pthread_mutex_init(&d.lock, NULL);
-    pthread_mutex_init(&d.pipe_lock, NULL);
-    pthread_cond_init(&d.work, NULL);
-    pthread_cond_init(&d.print_work, NULL);
-    pthread_cond_init(&d.print_shown, NULL);
+                       .count = count };
+    cuda_dev_init(&d, &(struct dev_events) { .client_fault = fault });
+    d.rest_ns = d.ahead_ns = CUDA_NEVER; /* until a test says otherwise */
+    d.unknown_ns = d.held_ns = d.calm_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct cuda_gpu *g = &d.gpus[i];
         *g = (struct cuda_gpu) { .dev = &d,
@@ -818,34 +807,16 @@ struct dev *fake_device(void)
 struct dev_client *fake_client(struct dev *d, uint32_t multiprocessors, int priority)
 {
     struct dev_client *c = calloc(1, sizeof(*c));
+    struct dev_client_config config = { .window_base = FAKE_WINDOW, .window_size = 2ull << 30, .priority = priority };
     int fd = tp_session_create();
-    c->dev = d;
-    c->session = calloc(1, sizeof(*c->session));
-    cr_assert_eq(tp_session_attach(c->session, fd, TP_SESSION_SIZE), 0);
+    config.session = calloc(1, sizeof(*config.session));
+    cr_assert_eq(tp_session_attach(config.session, fd, TP_SESSION_SIZE), 0);
     close(fd);
     for (uint32_t i = 0; i < d->count; i++)
-        c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
-    c->base = FAKE_WINDOW;
-    c->half = 1ull << 30;
-    pthread_mutex_init(&c->ranges_lock, NULL);
-    pthread_mutex_init(&c->memory_lock, NULL);
-    gm_list_init(&c->link);
-    gm_list_init(&c->gone_link);
-    gm_list_init(&c->places);
-    gm_list_init(&c->modules);
-    gm_list_init(&c->queues);
-    gm_list_init(&c->dirty);
-    gm_list_init(&c->holding);
-    gm_list_init(&c->owing);
-    gm_list_init(&c->chained);
-    cuda_runs_init(&c->runs);
-    pthread_mutex_init(&c->moves_lock, NULL);
-    pthread_mutex_init(&c->places_lock, NULL);
-    pthread_mutex_init(&c->modules_lock, NULL);
-    tp_output_init(&c->output, c->session);
-    c->priority = priority;
+        config.multiprocessors[i] = multiprocessors;
+    cuda_client_init(c, d, &config);
     for (uint32_t i = 0; i < d->count; i++) {
-        c->multiprocessors[i] = multiprocessors;
+        c->seats[i].streams_at = (CUdeviceptr)(uintptr_t)c->session->streams;
         cr_assert_eq(cuda_place_set(c, &d->gpus[i], multiprocessors, priority), CUDA_SUCCESS);
     }
     cuda_output_join(c);

@@ -316,6 +316,7 @@ Test(admit, nobody_waits_for_a_context_that_has_ended, .init = begin, .fini = en
     struct dev_client *ten[10];
     pthread_t threads[10];
     void *got;
+    fake_patience(d, 0, 0, GM_NS_PER_S); /* they sleep while they wait */
     for (unsigned i = 0; i < 10; i++) {
         ten[i] = fake_client(d, FAKE_SMS, 0);
         cr_assert_eq(pthread_create(&threads[i], NULL, settle, ten[i]), 0);

@@ -1,0 +1,30 @@
+#include "device/cuda/state.h"
+
+#include "device/cuda/admit.h"
+#include "device/cuda/fallback.h"
+#include "device/cuda/library.h"
+#include "device/cuda/lookahead.h"
+
+void cuda_dev_init(struct dev *d, const struct dev_events *events)
+{
+    struct gm_list *const lists[] = { &d->active,  &d->clients, &d->gone,   &d->destroyed, &d->libraries,
+                                      &d->loading, &d->kept,    &d->unused, &d->printed };
+    pthread_mutex_t *const locks[] = { &d->lock, &d->destroyed_lock, &d->libraries_lock, &d->open_lock,
+                                       &d->pipe_lock };
+    pthread_cond_t *const conditions[] = { &d->work,        &d->more_gone,  &d->library_loaded,
+                                           &d->more_unused, &d->print_work, &d->print_shown };
+    for (size_t i = 0; i < GM_ARRAY_LEN(lists); i++)
+        gm_list_init(lists[i]);
+    for (size_t i = 0; i < GM_ARRAY_LEN(locks); i++)
+        pthread_mutex_init(locks[i], NULL);
+    for (size_t i = 0; i < GM_ARRAY_LEN(conditions); i++)
+        pthread_cond_init(conditions[i], NULL);
+    d->events = *events;
+    d->rest_ns = CUDA_REST_NS;
+    d->unknown_ns = CUDA_UNKNOWN_NS;
+    d->held_ns = CUDA_HELD_NS;
+    d->calm_ns = CUDA_CALM_NS;
+    d->ahead_ns = CUDA_AHEAD_NS;
+    d->kept_max = CUDA_KEPT_BYTES;
+    d->pipe = -1;
+}
