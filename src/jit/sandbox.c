@@ -13,6 +13,15 @@
 #define ADDRESS_SPACE_MAX (4ull << 30)
 #define DESCRIPTORS_MAX   16
 
+/* Sanitizers need more addresses than there are bytes. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
 /* Memory, the socket, memfds for the objects, the clock, and leaving. Nothing that opens, connects, or makes
  * processes; no memory becomes executable. */
 static const int allowed[] = {
@@ -52,7 +61,7 @@ int jit_sandbox_enter(const char **what)
     if ((r = limit(RLIMIT_CORE, 0)) < 0 || (r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX)) < 0 ||
         (r = limit(RLIMIT_CPU, JIT_SANDBOX_CPU_S)) < 0)
         return r;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
     if ((r = limit(RLIMIT_AS, ADDRESS_SPACE_MAX)) < 0)
         return r;
 #endif

@@ -1,7 +1,8 @@
 /*
- * What the device has refused a client: all is as before, and the next executor is not asked for it again.
+ * What the device has refused a client: all is as before, and the next executor is not asked for it again. And what every executor is refused.
  */
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/result.h"
 #include "frame.h"
@@ -54,9 +55,24 @@ static void other_access(void)
     raw_server_settle(&server, 1);
 }
 
+/* An executor whose device needs all system calls, as NVIDIA's driver does, is not given privileges all the same. */
+static void no_new_privileges(void)
+{
+    char path[64], line[128];
+    unsigned set = 0;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)raw_server_executor(&server));
+    FILE *f = fopen(path, "re");
+    RAW_CHECK(f);
+    while (fgets(line, sizeof(line), f))
+        (void)sscanf(line, "NoNewPrivs: %u", &set);
+    fclose(f);
+    RAW_CHECK(set == 1);
+}
+
 int main(void)
 {
     frame_begin(50);
+    no_new_privileges();
     other_access();
     raw_client_close(&neighbour);
     raw_server_drain(&server);
