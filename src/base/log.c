@@ -20,6 +20,19 @@ static int level_from_name(const char *s, size_t n)
 }
 
 /* Later entries win, a topic's own entry over a plain level. */
+bool gm_log_is_spec(const char *spec)
+{
+    while (*spec) {
+        size_t n = strcspn(spec, ",");
+        const char *eq = memchr(spec, '=', n);
+        const char *level = eq ? eq + 1 : spec;
+        if (level_from_name(level, n - (size_t)(level - spec)) < 0)
+            return false;
+        spec += n + (spec[n] == ',');
+    }
+    return true;
+}
+
 static int lookup_level(const char *topic)
 {
     const char *spec = secure_getenv("GMUX_LOG");

@@ -34,6 +34,9 @@ struct gm_log_topic {
 /* The level where GMUX_LOG names none, and the word that starts each line ("gmux-server"). `who` is kept. */
 void gm_log_init(const char *who, enum gm_log_level default_level);
 
+/* Whether GMUX_LOG can have that value. */
+bool gm_log_is_spec(const char *spec);
+
 /* Lines go to this descriptor from now on; to standard error before. */
 void gm_log_to(int fd);
 

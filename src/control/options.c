@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "base/parse.h"
 #include "control/policy.h"
 
@@ -30,6 +31,11 @@ static const char *check_memory(const char *text)
     ctl_limits_set_memory_list(&l, text);
     ctl_limits_memory_text(&l, again);
     return *text && strcmp(again, text) == 0 ? NULL : "it is DEVICE=SIZE, or several with commas";
+}
+
+static const char *check_log(const char *text)
+{
+    return gm_log_is_spec(text) ? NULL : "it is error, warn, info or debug, or PART=LEVEL, or several with commas";
 }
 
 static const char *check_device(const char *text)
@@ -116,6 +122,14 @@ const struct gm_option ctl_options_table[] = {
       .argument = "cuda|soft|null",
       .check = check_device,
       .help = "What servers offer" },
+    { .id = CTL_OPTION_LOG,
+      .name = "log",
+      .variable = "GMUX_LOG",
+      .argument = "LEVEL,..",
+      .check = check_log,
+      .help = "What our own code says on standard error, besides the logs",
+      .text =
+          "error, warn, info or debug, and such a level for one part of it: warn,link=debug. Servers have it, too." },
     { .id = CTL_OPTION_CONFIG,
       .name = "config",
       .variable = "GMUX_CONFIG",

@@ -18,7 +18,7 @@ write() {
 }
 
 @test "options of the file; the environment goes before it, the command line before both" {
-    write '# what programs may have' 'default-share = 40.5' 'default-memory = "0=2G,1=1G"' 'default-priority = 1' \
+    write '# what programs may have' 'log = "warn,link=debug"' 'default-share = 40.5' 'default-memory = "0=2G,1=1G"' 'default-priority = 1' \
         'classic-limits = true' "log-directory = '$DIR/other-log'"
     unset CUDA_MPS_LOG_DIRECTORY
     start_daemon --config "$file"
@@ -91,6 +91,7 @@ refused() {
     refused '1: server-user: it is neither true nor false' 'server-user = true'
     refused '1: default-memory: it is DEVICE=SIZE, or several with commas' 'default-memory = "2G"'
     refused '1: device: it is cuda, soft or null' 'device = "gpu"'
+    refused '1: log: it is error, warn, info or debug, or PART=LEVEL, or several with commas' 'log = "warn,link=loud"'
     refused '1: config: there is no such option' 'config = "/etc/passwd"'
     refused '1: foreground: there is no such option' 'foreground = true'
     refused '2: users.nobody-there.share: there is no such user' '[users.nobody-there]' 'share = 3'

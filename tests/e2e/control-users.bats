@@ -143,6 +143,8 @@ teardown() {
     wait_log control "NEW CLIENT $three from user 12345: Server is not ready, push client to pending list"
     wait_log control "again in at most 3200ms"
     [ ! -s "$DIR/two.out" ]
+    run -0 "$GMUX_BUILD/src/cli/gmux" ls -f csv,noheader
+    [ "$(grep -cE "^($two|$three),1234[56],-,-,waits [0-9.]+s: another user's server has the device," <<<"$output")" = 2 ]
     stop_client one
     [[ $(answered two) == served* ]]
     has_line control "Server $server exited with status 0"
