@@ -36,11 +36,17 @@ enum { PID, UID, UUID, STATE, SHARE, PRIORITY, USED, LIMIT, COMMAND, GROUP, GUAR
 enum { P_PID, P_UID, P_SECONDS, P_WHY, P_COMMAND, P_GROUP, PENDING_FIELDS };
 enum { G_NAME, G_UID, G_CLIENTS, G_SHARE, G_GUARANTEE, G_LIMIT, GROUP_FIELDS };
 
+/* Rows of one user stand together, and looking him up reads files. */
 static void add_user(struct cli_table *t, const char *uid)
 {
+    static char last_uid[24], name[64];
     uint64_t number;
-    const struct passwd *pw = gm_parse_u64(uid, UINT32_MAX, &number) ? getpwuid((uid_t)number) : NULL;
-    cli_table_add(t, pw ? pw->pw_name : uid);
+    if (strcmp(uid, last_uid) != 0) {
+        const struct passwd *pw = gm_parse_u64(uid, UINT32_MAX, &number) ? getpwuid((uid_t)number) : NULL;
+        snprintf(name, sizeof(name), "%s", pw ? pw->pw_name : uid);
+        snprintf(last_uid, sizeof(last_uid), "%s", uid);
+    }
+    cli_table_add(t, name);
 }
 
 /* Bytes as a person reads them; programs get the number. */
