@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/command.h"
@@ -18,6 +19,8 @@
 
 #define PIPE_VARIABLE "CUDA_MPS_PIPE_DIRECTORY"
 #define LOG_VARIABLE  "CUDA_MPS_LOG_DIRECTORY"
+
+static bool is_own_place; /* which nobody has named */
 
 /* To the daemon that listens in the place that the environment names, if it is believed. */
 static int connect_here(void)
@@ -46,6 +49,7 @@ int cli_place_connect(void)
     int fd = connect_here();
     if (fd >= 0 || (named && *named))
         return fd;
+    is_own_place = true;
     own_directory(own, sizeof(own));
     setenv(PIPE_VARIABLE, own, 1);
     return connect_here();
@@ -81,12 +85,19 @@ char *cli_find_beside(const char *const *names)
     return NULL;
 }
 
-/* The folder of a daemon of one's own; others may look for its socket. */
+/* The folder of a daemon of one's own; others may look for its socket. Anybody can make one of that name in /tmp before us,
+ * or a link: then it is not ours. */
 static int make_folder(const char *path)
 {
-    if (mkdir(path, 0755) == 0 || errno == EEXIST)
+    struct stat st;
+    if (mkdir(path, 0755) < 0 && errno != EEXIST)
+        return cli_fail("cannot make %s: %s", path, strerror(errno)), -1;
+    if (!is_own_place)
         return 0;
-    return cli_fail("cannot make %s: %s", path, strerror(errno)), -1;
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+        return cli_fail("%s is no folder of yours that only you may write: remove it, or set " PIPE_VARIABLE, path),
+               -1;
+    return 0;
 }
 
 int cli_place_start(void)

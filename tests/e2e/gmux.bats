@@ -274,3 +274,32 @@ doctor_says() {
     cc -o "$DIR/opens" "$DIR/opens.c"
     doctor_says "without a GPU NVIDIA's runtime library" "$DIR/opens"
 }
+
+@test "run: a place for a daemon of one's own that somebody else has made is not used" {
+    two_users "$GMUX_BUILD/examples/vecadd"
+    local uid=$((20000 + $$ % 40000)) place words
+    place=/tmp/gmux-$uid words="gmux run: /tmp/gmux-$uid is no folder of yours that only you may write: remove it, or set CUDA_MPS_PIPE_DIRECTORY"
+    [ ! -e "$place" ] || skip "$place is there"
+    a=(setpriv --reuid "$uid" --regid "$uid" --clear-groups env -u XDG_RUNTIME_DIR)
+    mkdir "$DIR/target"
+    chown "$uid" "$DIR/target"
+    for kind in theirs link open file; do
+        case $kind in
+        theirs) "${b[@]}" mkdir -m 777 "$place" ;;
+        link) "${b[@]}" ln -s "$DIR/target" "$place" ;;
+        open) "${a[@]}" mkdir "$place" && chmod 777 "$place" ;;
+        file) "${a[@]}" touch "$place" ;;
+        esac
+        run -1 "${a[@]}" "$gmux" run true
+        [ "$output" = "$words" ] || {
+            echo "$kind: $output"
+            rm -rf "$place"
+            return 1
+        }
+        [ -z "$(ls -A "$DIR/target")" ]
+        rm -rf "$place"
+    done
+    run -0 "${a[@]}" "$gmux" run echo good
+    run -0 "${a[@]}" "$gmux" stop
+    rm -rf "$place"
+}
