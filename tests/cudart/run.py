@@ -7,6 +7,7 @@ passes when it exits with 0 and its last line is `passed`. Prints TAP. Without g
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,14 +29,29 @@ PROGRAMS = {
 }
 
 
+def make_project(compiler, folder, env):
+    """CMake's project with the toolchain file: what it says, and its program."""
+    commands = [["cmake", "-S", HERE / "cmake", "-B", folder / "project", "-DCMAKE_BUILD_TYPE=Release",
+                 f"-DCMAKE_TOOLCHAIN_FILE={(compiler.parent / 'gmux-cc.cmake').resolve()}"], ["cmake", "--build", folder / "project"]]
+    for command in commands:
+        made = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+        if made.returncode:
+            break
+    return made, folder / "project" / "square"
+
+
 def run_one(compiler, name, folder):
     """What went wrong, or None."""
-    source, flags, arguments = PROGRAMS[name]
-    program = folder / name
     env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH" and not k.startswith("CUDA")}
     env |= {"CUDA_MPS_PIPE_DIRECTORY": str(folder / "none"), "GMUX_DEVICE": "soft", "GMUX_CACHE_DIR": str(folder)}
-    made = subprocess.run([compiler, *flags, "-o", program, HERE / source], capture_output=True, text=True, env=env,
-                          timeout=120, check=False)
+    if name == "cmake":
+        arguments = []
+        made, program = make_project(compiler, folder, env)
+    else:
+        source, flags, arguments = PROGRAMS[name]
+        program = folder / name
+        made = subprocess.run([compiler, *flags, "-o", program, HERE / source], capture_output=True, text=True, env=env,
+                              timeout=120, check=False)
     if made.returncode:
         return made.stdout + made.stderr
     ran = subprocess.run([program, *arguments], capture_output=True, text=True, env=env, timeout=120, check=False)
@@ -46,7 +62,7 @@ def run_one(compiler, name, folder):
 
 def main():
     build = pathlib.Path(sys.argv[1])
-    names = sys.argv[2:] or list(PROGRAMS)
+    names = sys.argv[2:] or [*PROGRAMS, "cmake"]
     compiler = build / "src/cudart/gmux-cc"
     if not compiler.exists():
         print("1..0 # SKIP no gmux-cc in this build: it wants clang-19, llvm-19 and libclc-19")
@@ -55,6 +71,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         failed = 0
         for n, name in enumerate(names, 1):
+            if name == "cmake" and not shutil.which("cmake"):
+                print(f"ok {n} {name} # SKIP no cmake")
+                continue
             why = run_one(compiler, name, pathlib.Path(folder))
             failed += why is not None
             print(f"{'not ok' if why else 'ok'} {n} {name}", flush=True)

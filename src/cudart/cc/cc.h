@@ -38,6 +38,7 @@ struct cc_options {
     unsigned cudart; /* major version of the runtime library */
     bool all_cuda;   /* -x cu: every source */
     bool verbose, dry;
+    unsigned depth; /* of options files within each other */
 };
 
 void cc_parse(struct cc_options *o, char **argv);

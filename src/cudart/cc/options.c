@@ -2,10 +2,12 @@
  * nvcc's options, and what they are for clang. What only says how ptxas is to work has no meaning here and is taken
  * without a word; what would change a program's meaning, and is not done, is refused.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cudart/cc/cc.h"
 
@@ -115,6 +117,7 @@ enum what {
     CUDART,
     VERBOSE,
     DRY,
+    OPTIONS_FILE,
     NOTHING,     /* of no meaning here */
     NOTHING_ARG, /* nor its argument */
     REFUSED,
@@ -196,6 +199,8 @@ static const struct option {
     { "v", VERBOSE, NULL },
     { "verbose", VERBOSE, NULL },
     { "dryrun", DRY, NULL },
+    { "optf", OPTIONS_FILE, NULL },
+    { "options-file", OPTIONS_FILE, NULL },
     { "extended-lambda", NOTHING, NULL },
     { "expt-extended-lambda", NOTHING, NULL },
     { "expt-relaxed-constexpr", NOTHING, NULL },
@@ -234,6 +239,49 @@ static bool wants_argument(enum what w)
 static bool is_true(const char *text)
 {
     return strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+}
+
+/* The next word of `*at`, which it is taken from; NULL at the end. Quotes and backslashes are as in a shell. */
+static char *take_word(char **at)
+{
+    char *from = *at + strspn(*at, " \t\r\n"), *to = from, *word = from, quote = '\0';
+    if (!*from)
+        return NULL;
+    for (; *from && (quote || !strchr(" \t\r\n", *from)); from++) {
+        if (*from == quote)
+            quote = '\0';
+        else if (!quote && (*from == '"' || *from == '\''))
+            quote = *from;
+        else {
+            if (*from == '\\' && quote != '\'' && from[1])
+                from++;
+            *to++ = *from;
+        }
+    }
+    *at = *from ? from + 1 : from;
+    *to = '\0';
+    return word;
+}
+
+/* The words of a file, as if they stood on the command line. */
+static void take_file(struct cc_options *o, const char *path)
+{
+    if (++o->depth > 8)
+        cc_fail("%s: options files within options files", path);
+    FILE *f = fopen(path, "re");
+    struct stat st;
+    if (!f || fstat(fileno(f), &st) < 0)
+        cc_fail("%s: %s", path, strerror(errno));
+    char *text = calloc(1, (size_t)st.st_size + 1), *words[CC_MAX + 1];
+    if (!text || fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
+        cc_fail("%s: %s", path, strerror(errno));
+    (void)fclose(f);
+    size_t n = 0;
+    while ((words[n] = take_word(&text)))
+        if (++n == CC_MAX)
+            cc_fail("%s: more than %d words", path, CC_MAX);
+    cc_parse(o, words);
+    o->depth--;
 }
 
 static void use(struct cc_options *o, const struct option *p, const char *argument)
@@ -326,6 +374,9 @@ static void use(struct cc_options *o, const struct option *p, const char *argume
     case DRY:
         o->verbose = o->dry = true;
         break;
+    case OPTIONS_FILE:
+        take_file(o, argument);
+        break;
     case REFUSED:
         cc_fail("-%s is not served yet", p->name);
     case NOTHING:
@@ -356,6 +407,10 @@ static const struct option *find(const char *word, bool one_dash, const char **a
 void cc_parse(struct cc_options *o, char **argv)
 {
     for (char **a = argv; *a; a++) {
+        if (**a == '@') {
+            take_file(o, *a + 1);
+            continue;
+        }
         if (**a != '-' || !(*a)[1]) {
             cc_add(&o->inputs, *a);
             continue;

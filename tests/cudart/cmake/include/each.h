@@ -1,0 +1,1 @@
+#define EACH(i, n) for (int i = threadIdx.x; i < n; i += blockDim.x)
