@@ -140,7 +140,7 @@ static CUresult act(CUstream s, struct action a)
     return CUDA_SUCCESS;
 }
 
-/* Calls that wait until nothing runs, with a lock that everybody needs: quiet.h. With patience, nothing runs for too long. */
+/* Calls that wait until nothing runs, with a lock that everybody needs: admit.h. So nothing may run there then, unless nobody waits in this test. */
 static void wait_for_all(void)
 {
     if (!entered || entered->dev->rest_ns == CUDA_NEVER)
