@@ -15,7 +15,7 @@
 #include "random_ptx.h"
 #include "soft.h"
 
-#define THREADS_MAX (3 * 256u)
+#define THREADS_MAX (3 * 512u)
 
 struct memory {
     uint32_t out[THREADS_MAX * RANDOM_WORDS_OUT];
@@ -149,7 +149,8 @@ int main(int argc, char **argv)
     }
     if (print) {
         struct random_kernel k = random_kernel_make(from);
-        printf("// kernel: k\n// grid: %u\n// block: %u %u\n%s", k.grid[0], k.block[0], k.block[1], k.text);
+        printf("// kernel: k\n// grid: %u\n// block: %u %u %u\n%s", k.grid[0], k.block[0], k.block[1], k.block[2],
+               k.text);
         free(k.text);
         return 0;
     }

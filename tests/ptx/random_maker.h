@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/attr.h"
+#include "random_ptx.h"
 
 #define INTS    8u
 #define LONGS   4u
@@ -17,7 +18,8 @@
 #define SHORTS  3u
 #define PREDS   4u
 
-#define NEIGHBOUR_BYTES 32u /* of the array %near, per thread */
+#define RANDOM_SHARED_ATOMS 48u /* words of the array %sa */
+#define NEIGHBOUR_BYTES     32u /* of the array %near, per thread */
 
 struct maker {
     uint64_t state;
@@ -28,6 +30,9 @@ struct maker {
     unsigned left;  /* statements that may still be made */
     bool together;  /* all threads of the block come here, at the same time */
     bool exited;    /* some may have exited before */
+    bool stay;      /* none may exit here: others wait for it */
+    bool calls;     /* there are functions to call */
+    bool deep;      /* the block has more than one layer */
     unsigned loop_regs;
 };
 
@@ -48,5 +53,15 @@ char *random_fresh_temporaries(char *text);
 
 /* Threads exchange values with a neighbour through shared memory. Only where all threads come together. */
 void random_neighbour_op(struct maker *m);
+
+/* Any statements: random_ptx.c. */
+void random_statements(struct maker *m, unsigned count);
+
+/* random_more.c. Functions before the entry; a statement of a kind that is not common; two that only all threads together
+ * may come to. */
+void random_functions(struct maker *m);
+void random_more_op(struct maker *m);
+void random_read_shared_atomics(struct maker *m);
+void random_members_statement(struct maker *m);
 
 #endif

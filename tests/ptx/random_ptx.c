@@ -4,6 +4,7 @@
 #include "random_ptx.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "random_maker.h"
 
@@ -279,6 +280,10 @@ static void together_op(struct maker *m)
         random_neighbour_op(m);
         return;
     }
+    if (pick(m, 4) == 0) {
+        m->exited || m->left < 4 ? random_read_shared_atomics(m) : random_members_statement(m);
+        return;
+    }
     switch (pick(m, m->exited ? 2 : 5)) {
     case 0:
     case 1:
@@ -308,18 +313,16 @@ static void together_op(struct maker *m)
 
 /* --- statements --- */
 
-static void statements(struct maker *m, unsigned count);
-
 static void if_statement(struct maker *m)
 {
     unsigned label = m->labels++, p = compare_op(m);
     bool together = m->together;
     m->together = false;
     fprintf(m->out, "\t@%s%%p%u bra L%u_else;\n", pick(m, 2) ? "!" : "", p, label);
-    statements(m, 1 + pick(m, 4));
+    random_statements(m, 1 + pick(m, 4));
     if (pick(m, 2)) {
         fprintf(m->out, "\tbra L%u_end;\nL%u_else:\n", label, label);
-        statements(m, 1 + pick(m, 4));
+        random_statements(m, 1 + pick(m, 4));
         fprintf(m->out, "L%u_end:\n", label);
     } else {
         fprintf(m->out, "L%u_else:\n", label);
@@ -340,11 +343,11 @@ static void loop_statement(struct maker *m)
     m->together = together && uniform;
     m->loops++;
     fprintf(m->out, "L%u_loop:\n", label);
-    statements(m, 1 + pick(m, 4));
+    random_statements(m, 1 + pick(m, 4));
     if (!m->together && pick(m, 2)) {
         unsigned p = compare_op(m);
         fprintf(m->out, "\t@%%p%u bra L%u_end;\n", p, label);
-        statements(m, 1 + pick(m, 2));
+        random_statements(m, 1 + pick(m, 2));
     }
     fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.ne.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_loop;\nL%u_end:\n",
             counter, counter, counter, label, label);
@@ -363,7 +366,7 @@ static void switch_statement(struct maker *m)
     fprintf(m->out, ";\n\tbrx.idx %%t0, L%u_table;\n", label);
     for (unsigned k = 0; k < cases; k++) {
         fprintf(m->out, "L%u_case%u:\n", label, k);
-        statements(m, 1 + pick(m, 2));
+        random_statements(m, 1 + pick(m, 2));
         if (pick(m, 3))
             fprintf(m->out, "\tbra L%u_end;\n", label);
     }
@@ -378,12 +381,12 @@ static void tangle_statement(struct maker *m)
     bool together = m->together;
     m->together = false;
     fprintf(m->out, "\tmov.u32 %%n%u, %u;\n\t@%%p%u bra L%u_b;\nL%u_a:\n", fuel, 2 + pick(m, 6), p, label, label);
-    statements(m, 1 + pick(m, 2));
+    random_statements(m, 1 + pick(m, 2));
     p = compare_op(m);
     fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.le.s32 %%q, %%n%u, 0;\n\t@%%q bra L%u_end;\n", fuel, fuel,
             fuel, label);
     fprintf(m->out, "\t@%%p%u bra L%u_a;\nL%u_b:\n", p, label, label);
-    statements(m, 1 + pick(m, 2));
+    random_statements(m, 1 + pick(m, 2));
     p = compare_op(m);
     fprintf(m->out, "\tsub.s32 %%n%u, %%n%u, 1;\n\tsetp.gt.s32 %%q, %%n%u, 0;\n\tand.pred %%q, %%q, %%p%u;\n", fuel,
             fuel, fuel, p);
@@ -404,7 +407,13 @@ static void exit_statement(struct maker *m)
 
 static void simple_statement(struct maker *m)
 {
-    switch (pick(m, 12)) {
+    switch (pick(m, 16)) {
+    case 12:
+    case 13:
+    case 14:
+    case 15:
+        random_more_op(m);
+        break;
     case 0:
     case 1:
     case 2:
@@ -451,7 +460,7 @@ static void statement(struct maker *m)
         nest && m->loops < 3 ? (pick(m, 2) ? tangle_statement(m) : switch_statement(m)) : simple_statement(m);
         break;
     case 4:
-        pick(m, 6) == 0 ? exit_statement(m) : simple_statement(m);
+        pick(m, 6) == 0 && !m->stay ? exit_statement(m) : simple_statement(m);
         break;
     case 5:
     case 6:
@@ -464,7 +473,7 @@ static void statement(struct maker *m)
     m->depth--;
 }
 
-static void statements(struct maker *m, unsigned count)
+void random_statements(struct maker *m, unsigned count)
 {
     for (; count && m->left; count--) {
         m->left--;
@@ -495,26 +504,31 @@ static void store_results(struct maker *m)
 
 static void prologue(struct maker *m, const struct random_kernel *k)
 {
+    fprintf(m->out, ".version 7.0\n.target sm_80\n.address_size 64\n");
+    if (m->calls)
+        random_functions(m);
     fprintf(
         m->out,
-        ".version 7.0\n.target sm_75\n.address_size 64\n"
         ".visible .entry k(.param .u64 in, .param .u64 out, .param .u64 atoms)\n{\n"
         "\t.reg .pred %%p<%u>;\n\t.reg .b16 %%h<%u>;\n\t.reg .b32 %%r<%u>, %%n<64>, %%me, %%all, %%mine, %%width;\n"
         "\t.reg .b64 %%rd<%u>, %%in, %%out, %%atoms, %%lmb;\n\t.reg .f32 %%f<%u>;\n\t.reg .f64 "
         "%%fd<%u>;\n" RANDOM_TEMPORARIES,
         PREDS, SHORTS, INTS, LONGS, FLOATS, DOUBLES);
-    unsigned threads = k->block[0] * k->block[1], near = pick(m, 2);
+    unsigned threads = k->block[0] * k->block[1] * k->block[2], near = pick(m, 2);
     if (near)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
     fprintf(m->out, "\t.shared .align 4 .b8 sm[%u];\n", 4 * threads);
     if (!near)
         fprintf(m->out, "\t.shared .align 16 .b8 near[%u];\n", NEIGHBOUR_BYTES * threads);
-    fprintf(m->out, "\t.local .align 16 .b8 lm[32];\n");
+    fprintf(m->out, "\t.shared .align 4 .b8 sa[%u];\n\t.local .align 16 .b8 lm[32];\n", 4 * RANDOM_SHARED_ATOMS);
     fprintf(m->out, "\tld.param.u64 %%in, [in];\n\tld.param.u64 %%a1, [out];\n\tld.param.u64 %%atoms, [atoms];\n"
                     "\tmov.u32 %%t0, %%tid.x;\n\tmov.u32 %%t1, %%tid.y;\n\tmov.u32 %%width, %%ntid.x;\n"
                     "\tmad.lo.s32 %%me, %%t1, %%width, %%t0;\n\tmov.u32 %%t1, %%ntid.y;\n"
-                    "\tmul.lo.s32 %%all, %%width, %%t1;\n\tmov.u32 %%t1, %%ctaid.x;\n"
-                    "\tmad.lo.s32 %%t0, %%t1, %%all, %%me;\n");
+                    "\tmul.lo.s32 %%all, %%width, %%t1;\n");
+    if (m->deep)
+        fprintf(m->out, "\tmov.u32 %%t1, %%tid.z;\n\tmad.lo.s32 %%me, %%t1, %%all, %%me;\n"
+                        "\tmov.u32 %%t1, %%ntid.z;\n\tmul.lo.s32 %%all, %%all, %%t1;\n");
+    fprintf(m->out, "\tmov.u32 %%t1, %%ctaid.x;\n\tmad.lo.s32 %%t0, %%t1, %%all, %%me;\n");
     fprintf(m->out,
             "\tmul.wide.u32 %%a0, %%t0, %u;\n\tadd.s64 %%out, %%a1, %%a0;\n\tshl.b32 %%t1, %%me, 2;\n"
             "\tmov.u64 %%lmb, lm;\n",
@@ -546,9 +560,11 @@ static void prologue(struct maker *m, const struct random_kernel *k)
 
 struct random_kernel random_kernel_make(uint64_t seed)
 {
-    static const uint32_t shapes[][2] = { { 32, 1 }, { 64, 1 }, { 48, 1 },  { 7, 1 },  { 8, 4 },  { 33, 1 },
-                                          { 20, 5 }, { 96, 1 }, { 16, 1 },  { 16, 5 }, { 16, 8 }, { 16, 3 },
-                                          { 32, 4 }, { 12, 6 }, { 256, 1 }, { 64, 3 } };
+    static const uint32_t shapes[][3] = {
+        { 32, 1, 1 }, { 64, 1, 1 }, { 48, 1, 1 },  { 7, 1, 1 },   { 8, 4, 1 },  { 33, 1, 1 },  { 20, 5, 1 },
+        { 96, 1, 1 }, { 16, 1, 1 }, { 16, 5, 1 },  { 16, 8, 1 },  { 16, 3, 1 }, { 32, 4, 1 },  { 12, 6, 1 },
+        { 33, 3, 1 }, { 64, 3, 1 }, { 256, 1, 1 }, { 1, 128, 1 }, { 4, 4, 8 },  { 16, 16, 2 }, { 2, 32, 3 },
+    };
     struct random_kernel k = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };
     struct maker m = { .state = seed * UINT64_C(0x9e3779b97f4a7c15) + 0x1234567, .together = true };
     size_t size;
@@ -557,13 +573,14 @@ struct random_kernel random_kernel_make(uint64_t seed)
     m.left = 10 + pick(&m, 36);
     k.grid[0] = 1 + pick(&m, 3);
     const uint32_t *shape = PICK(&m, shapes);
-    k.block[0] = shape[0];
-    k.block[1] = shape[1];
+    memcpy(k.block, shape, sizeof(k.block));
+    m.deep = k.block[2] > 1;
+    m.calls = pick(&m, 3) == 0;
     m.out = open_memstream(&k.text, &size);
     if (!m.out)
         return k;
     prologue(&m, &k);
-    statements(&m, 8 + pick(&m, 12));
+    random_statements(&m, 8 + pick(&m, 12));
     store_results(&m);
     fprintf(m.out, "\tret;\n}\n");
     fclose(m.out);

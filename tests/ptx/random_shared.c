@@ -14,7 +14,7 @@ struct exchange {
 static void address(struct maker *m, const struct exchange *e, unsigned form, int distance, char *out, size_t n)
 {
     int away = distance * (int)e->stride + (int)e->offset, inside = (int)e->offset;
-    switch (form) {
+    switch (form == 5 && m->deep ? 1 : form) {
     case 0: /* nvcc: one address, displacements */
         fprintf(m->out, "\tmul.lo.s32 %%t0, %%me, %u;\n\tmov.u32 %%t1, near;\n\tadd.s32 %%t0, %%t1, %%t0;\n",
                 e->stride);
