@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "control/command.h"
+#include "control/options.h"
 
 #define CLIENTS_COMMAND "gmux ls --format=csv,noheader 2>/dev/null | cut -d, -f1"
 #define LIMITS          "share= guarantee= memory= priority= group="
@@ -53,6 +55,16 @@ static void bash_command(const struct cli_command *c)
     fputs("        ;;\n", stdout);
 }
 
+/* gmux-control, by either name: its options and commands. */
+static void print_control_words(void)
+{
+    for (const struct gm_option *o = ctl_options_table; o->name; o++)
+        if (!o->hidden)
+            printf("--%s ", o->name);
+    for (const struct ctl_command *c = ctl_commands; c->name; c++)
+        printf("%s%s", c == ctl_commands ? "" : " ", c->name);
+}
+
 static void print_bash(void)
 {
     fputs("# bash completion for gmux: written by `gmux --dump-completion bash`.\n"
@@ -89,8 +101,11 @@ static void print_bash(void)
           "    if [ \"$kind\" = program ]; then\n        COMPREPLY=($(compgen -c -- \"$word\") $(compgen -f -- "
           "\"$word\"))\n"
           "    else\n        COMPREPLY=($(compgen -W \"$words_of\" -- \"$word\"))\n    fi\n}\n"
-          "complete -o filenames -F _gmux gmux\n",
+          "complete -o filenames -F _gmux gmux\n\n"
+          "_gmux_control()\n{\n    COMPREPLY=($(compgen -W \"",
           stdout);
+    print_control_words();
+    fputs("\" -- \"$2\"))\n}\ncomplete -o default -F _gmux_control gmux-control nvidia-cuda-mps-control\n", stdout);
 }
 
 /* ---- zsh ---- */
@@ -139,7 +154,12 @@ static void print_zsh(void)
         [CLI_WORDS_LIMITS] = "            '1:client, user or group:($(" CLIENTS_COMMAND "))' \\\n"
                              "            '*:limit:(" LIMITS ")' && return\n",
     };
-    fputs("#compdef gmux\n# zsh completion for gmux: written by `gmux --dump-completion zsh`.\n"
+    fputs("#compdef gmux gmux-control nvidia-cuda-mps-control\n"
+          "# zsh completion for gmux: written by `gmux --dump-completion zsh`.\n"
+          "if [[ $service != gmux ]]; then\n    compadd -- ",
+          stdout);
+    print_control_words();
+    fputs("\n    return\nfi\n"
           "local -a commands\ncommands=(\n",
           stdout);
     for (const struct cli_command *c = cli_commands; c->name; c++) {
@@ -184,6 +204,11 @@ static void print_fish(void)
         [CLI_WORDS_LIMITS] = "-f -a '(" CLIENTS_COMMAND ") " LIMITS "'",
     };
     fputs("# fish completion for gmux: written by `gmux --dump-completion fish`.\n", stdout);
+    for (int i = 0; i < 2; i++) {
+        printf("complete -c %s -a '", i ? "nvidia-cuda-mps-control" : "gmux-control");
+        print_control_words();
+        fputs("'\n", stdout);
+    }
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         printf("complete -c gmux -n __fish_use_subcommand -f -a %s -d ", c->name);
         fish_text(c->help);

@@ -119,7 +119,11 @@ void ctl_cmd_limit_client(struct ctl_request *r)
         ctl_reply(r, "Client %s is another user's\n", client_word);
     } else {
         struct ctl_wish wish = c->wish;
-        if (read_limits(r, 3, CTL_OF_CLIENT, &wish) && may_guarantee(r, c->uid, &c->wish, &wish)) {
+        if (!read_limits(r, 3, CTL_OF_CLIENT, &wish) || !may_guarantee(r, c->uid, &c->wish, &wish))
+            return;
+        if (*wish.group && !s->knows_groups) {
+            ctl_reply(r, "Server %s is of a version before groups\n", server_word);
+        } else {
             ctl_client_set_wish(s, c, &wish);
             ctl_reply(r, "0\n");
         }

@@ -80,6 +80,8 @@ static void send_place(struct ctl_server *s, const struct ctl_client *c)
         .group_memory = UINT64_MAX,
     };
     uint64_t bytes;
+    if (!s->knows_groups)
+        return;
     const char *size = g ? strchr(g->limits.memory, '=') : NULL;
     if (size && gm_parse_size(size + 1, &bytes))
         m.group_memory = bytes;

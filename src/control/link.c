@@ -171,8 +171,10 @@ static void on_traits(struct ctl_server *s, struct tp_packet *p)
 {
     struct wire_link_traits m;
     wire_get_link_traits(&p->body, &m);
-    if (wire_dec_finish(&p->body))
-        s->guarantees = m.guarantees != 0;
+    if (!wire_dec_finish(&p->body))
+        return;
+    s->knows_groups = true;
+    s->guarantees = m.guarantees != 0;
 }
 
 static void on_fault(struct ctl_server *s, struct tp_packet *p)

@@ -48,12 +48,13 @@ struct ctl_server {
     pid_t pid;   /* 0 while RETRYING */
     int process; /* taken back from an earlier daemon, so that it is not our child: a pidfd; else -1 */
     unsigned starts;
-    bool forced;      /* was told not to wait for clients */
-    bool killed;      /* SIGKILL is on its way */
-    bool guarantees;  /* its device gives them */
-    bool leaving;     /* it came back and takes no new clients */
-    bool exclusive;   /* says that its device admits no server beside it */
-    bool initialised; /* its log lines are tagged Server from here on */
+    bool forced;       /* was told not to wait for clients */
+    bool killed;       /* SIGKILL is on its way */
+    bool knows_groups; /* else it is of a version before them */
+    bool guarantees;   /* its device gives them */
+    bool leaving;      /* it came back and takes no new clients */
+    bool exclusive;    /* says that its device admits no server beside it */
+    bool initialised;  /* its log lines are tagged Server from here on */
     struct ctl_channel *channel;
     struct ctl_lines *output;
     struct ctl_timer *timer; /* RETRYING: next start; STARTING: too long; STOPPING: too long, or force */

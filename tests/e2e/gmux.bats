@@ -185,6 +185,10 @@ complete_bash() {
     busy
     [ "$(complete_bash stop "")" = "$nbody" ]
     [ "$(complete_bash set "$nbody" m)" = memory= ]
+    control_words() {
+        bash --norc -c 'source "$1"; _gmux_control gmux-control "$2"; echo "${COMPREPLY[*]}"' - "$GMUX_BUILD/src/cli/gmux.bash" "$1"
+    }
+    [ "$(control_words --excl) $(control_words get_server_l)" = "--exclusive-user get_server_list" ]
     ! command -v zsh || zsh -n "$GMUX_BUILD/src/cli/_gmux"
     if command -v fish; then
         run -0 fish --no-config -c "source $GMUX_BUILD/src/cli/gmux.fish; complete -C 'gmux run --sh'"
