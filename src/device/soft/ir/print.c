@@ -297,6 +297,55 @@ static bool print_workspace(const struct ir_printer *p, const struct ir_instr *i
     return true;
 }
 
+static void print_of_texture(const struct ir_printer *p, const struct ir_src *s, bool real)
+{
+    if (s->kind == IR_SRC_REG)
+        print_reg(p, s->index);
+    else
+        fprintf(p->out, real ? "0f%08" PRIX64 : "%" PRIu64, real ? s->bits & UINT32_MAX : s->bits);
+}
+
+/* Samples that PTX has as one instruction: not the level that derivatives ask for, and elements of 16 bits. */
+static bool print_texture(const struct ir_printer *p, const struct ir_instr *i)
+{
+    static const uint8_t dimensions[] = { 1, 2, 3, 1, 2, 3, 3 };
+    bool level = i->mode2 == IR_TEXTURE_LEVEL, real = i->type2 == IR_F32;
+    bool layered = i->mode == IR_GEO_A1D || i->mode == IR_GEO_A2D || i->mode == IR_GEO_ACUBE;
+    if (i->op != IR_OP_TEX || i->mode2 > IR_TEXTURE_GATHER_A || i->type == IR_F16 || i->src[7].kind != IR_SRC_IMM)
+        return false;
+    if (i->mode2 >= IR_TEXTURE_GATHER_R)
+        fprintf(p->out, "tld4.%c", "rgba"[i->mode2 - IR_TEXTURE_GATHER_R]);
+    else
+        fputs(level ? "tex.level" : "tex", p->out);
+    fprintf(p->out, "%s.v4.%s.%s {", geometries[i->mode], ir_types[i->type].text, ir_types[i->type2].text);
+    for (unsigned d = 0; d < 4; d++) {
+        fputs(d ? ", " : "", p->out);
+        print_reg(p, i->dst[d]);
+    }
+    fputs("}, [", p->out);
+    for (unsigned k = 0; k < 2; k++) {
+        print_of_texture(p, &i->src[k], false);
+        fputs(", ", p->out);
+    }
+    fputs("{", p->out);
+    if (layered)
+        print_of_texture(p, &i->src[5], false);
+    for (unsigned k = 0; k < dimensions[i->mode]; k++) {
+        fputs(k || layered ? ", " : "", p->out);
+        print_of_texture(p, &i->src[2 + k], real);
+    }
+    fputs("}]", p->out);
+    if (level) {
+        fputs(", ", p->out);
+        print_of_texture(p, &i->src[6], real);
+    }
+    const uint32_t by = (uint32_t)i->src[7].bits;
+    if (by)
+        fprintf(p->out, ", {%d, %d, %d}", (int8_t)by, (int8_t)(by >> 8), (int8_t)(by >> 16));
+    fputs(";\n", p->out);
+    return true;
+}
+
 static void print_instr(const struct ir_printer *p, const struct ir_instr *i, uint32_t block)
 {
     fputs("\t", p->out);
@@ -307,6 +356,8 @@ static void print_instr(const struct ir_printer *p, const struct ir_instr *i, ui
         print_reg(p, i->guard);
         fputs(" ", p->out);
     }
+    if (print_texture(p, i))
+        return;
     print_opcode(p, i);
     bool any = false;
     if (i->op == IR_OP_BRA || i->op == IR_OP_BRX) {
