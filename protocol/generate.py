@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 from gmuxgen import (coverage, cudaheader, cudaspec, dictionary, dispatch, messages, parity, requests, samples, serve,
-                     spec, trace, typedefs)
+                     spec, trace, typedefs, wrong)
 
 # What -> (reader of the specification, writer)
 OUTPUTS = {
@@ -33,6 +33,7 @@ OUTPUTS = {
     "api-coverage.md": (cudaspec.parse, coverage.page),
     "wire.dict": (spec.parse, dictionary.entries),
     "samples.c": (spec.parse, samples.source),
+    "wrong.c": (cudaspec.parse, wrong.source),
 }
 
 
