@@ -12,6 +12,7 @@
 #include "client/memory/texture.h"
 #include "client/module/module.h"
 #include "client/session/attach.h"
+#include "client/stream/check.h"
 #include "client/stream/context.h"
 
 /* Another build of this library, looking for the genuine one, knows us by this name. */
@@ -54,6 +55,9 @@ const struct rt_hooks rt_hooks = {
     .context_ends = context_ends,
     .primary_retained = rt_library_context_begins,
     .synchronized = rt_pools_synchronized,
+    .check_begin = rt_check_begin,
+    .check_entered = rt_check_entered,
+    .check_end = rt_check_end,
     .graph_memory_free = rt_graph_memory_free,
     .graph_memory_lose = rt_graph_memory_lose,
     .capture_launch = rt_capture_launch,

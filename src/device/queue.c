@@ -116,6 +116,8 @@ static void transfer_inline(struct dev_work *w, struct dev_op *op)
         snprintf(text, sizeof(text), "%s in stream %u touches address 0x%llx, which is not allocated",
                  verbs[op->kind], op->queue->stream, (unsigned long long)g.address);
         fail(w, GM_CUDA_ILLEGAL_ADDRESS, g.address, text);
+    } else if (w->ops->moved) {
+        w->ops->moved(w, op);
     }
 }
 

@@ -87,6 +87,8 @@ struct dev_work_ops {
     bool (*start)(struct dev_work *w, struct dev_op *op);
     /* The client has failed: hurry up with what was started. With the lock held, once. May be NULL. */
     void (*abandon)(struct dev_work *w);
+    /* A copy, fill or write has been done by whoever found it. With the lock held. May be NULL. */
+    void (*moved)(struct dev_work *w, const struct dev_op *op);
     /* Frees a launch, which the back end allocated. With the lock held. NULL: free(). */
     void (*release)(struct dev_work *w, struct dev_op *op);
     uint64_t inline_bytes;

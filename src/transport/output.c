@@ -6,6 +6,7 @@
 /* Before each text: its size and where it goes. Records start at multiples of 4, so a head never wraps. */
 #define HEAD_BYTES   4u
 #define ERROR_STREAM 0x80000000u
+#define REPORT       0x40000000u
 
 static uint32_t record_bytes(uint32_t size)
 {
@@ -46,7 +47,7 @@ static void copy_in(struct tp_output *o, uint32_t at, const void *bytes, uint32_
 /* Lock held; there is room. */
 static void append(struct tp_output *o, int fd, const char *text, uint32_t size)
 {
-    const uint32_t head = size | (fd == 2 ? ERROR_STREAM : 0);
+    const uint32_t head = size | (fd == 2 ? ERROR_STREAM : fd == TP_OUTPUT_REPORT ? REPORT : 0);
     copy_in(o, o->written, &head, HEAD_BYTES);
     copy_in(o, o->written + HEAD_BYTES, text, size);
     o->written += record_bytes(size);
@@ -117,13 +118,13 @@ size_t tp_input_take(struct tp_input *i, int *fd, char text[static TP_OUTPUT_TEX
         return 0;
     if (there >= HEAD_BYTES && there <= TP_OUTPUT_BYTES && i->read % 4 == 0) {
         copy_out(i, i->read, &head, HEAD_BYTES);
-        size = head & ~ERROR_STREAM;
+        size = head & ~(ERROR_STREAM | REPORT);
     }
     if (size == 0 || size > TP_OUTPUT_TEXT_MAX || record_bytes(size) > there) {
         i->read = written; /* broken: from where it stands now */
         size = 0;
     } else {
-        *fd = head & ERROR_STREAM ? 2 : 1;
+        *fd = head & ERROR_STREAM ? 2 : head & REPORT ? TP_OUTPUT_REPORT : 1;
         copy_out(i, i->read + HEAD_BYTES, text, size);
         i->read += record_bytes(size);
     }

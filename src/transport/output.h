@@ -14,6 +14,7 @@
 
 #include "transport/session.h"
 
+#define TP_OUTPUT_REPORT   3     /* in the place of a descriptor: for the checker's report */
 #define TP_OUTPUT_TEXT_MAX 4096u /* longer ones come in parts; a reader has room for one on its stack */
 
 /* The executor's side; any thread. */
@@ -28,7 +29,7 @@ struct tp_output {
 /* Goes on where an earlier executor stopped. The session outlives it. */
 void tp_output_init(struct tp_output *o, struct tp_session *s);
 void tp_output_finish(struct tp_output *o);
-/* Appends text for the client's descriptor `fd`, 1 or 2. False if it was lost. */
+/* Appends text for the client's descriptor `fd`, 1 or 2, or TP_OUTPUT_REPORT. False if it was lost. */
 bool tp_output_write(struct tp_output *o, int fd, const char *text, size_t size);
 /* So many were lost before they came here. */
 void tp_output_lose(struct tp_output *o, uint64_t texts);

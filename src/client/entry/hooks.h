@@ -16,6 +16,7 @@ struct rt_box;
 struct rt_context;
 struct rt_fill;
 struct rt_launch;
+struct rt_range;
 struct rt_stream;
 
 struct rt_hooks {
@@ -30,6 +31,12 @@ struct rt_hooks {
     void (*primary_retained)(struct rt_context *c);
     /* The program has waited for a stream, an event or a context. */
     void (*synchronized)(void);
+
+    /* The checker (stream/check.h): the session stands, memory has come into the map, the program ends. Only where the
+     * program is checked. The map's lock is not held. */
+    int (*check_begin)(void);
+    void (*check_entered)(const struct rt_range *r);
+    void (*check_end)(void);
 
     /* Memory of graphs (graph/memory.h). The program frees an address, in the order of lane `number` after `seq` (0: at
      * once): CUDA_ERROR_NOT_FOUND if it is no graph's. */

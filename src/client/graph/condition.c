@@ -7,6 +7,7 @@
 #include "client/gen/api.h"
 #include "client/graph/exec.h"
 #include "client/stream/hostfunc.h"
+#include "client/stream/check.h"
 
 #define BODIES_MAX 1024u
 
@@ -62,6 +63,7 @@ static int condition_create(const struct rt_graph *g, uint32_t initial, bool ass
         free(c);
         return r;
     }
+    rt_check_lent(c->address, sizeof(uint32_t));
     c->references = 1;
     c->graph = g;
     c->initial = initial;

@@ -15,6 +15,7 @@
 #include "client/memory/memory.h"
 #include "client/memory/staging.h"
 #include "client/stream/capture.h"
+#include "client/stream/check.h"
 
 /* Bytes from the first to behind the last; false on overflow. */
 static bool extent(const struct rt_box *b, const struct rt_side *side, uint64_t *out)
@@ -116,6 +117,14 @@ static void copy_direct(const struct rt_box *b)
     }
 }
 
+/* The checker has not seen that. */
+static void wrote(const struct rt_box *b)
+{
+    for (uint64_t z = 0; z < b->depth; z++)
+        for (uint64_t y = 0; y < b->height; y++)
+            rt_check_wrote(b->dst.address + z * b->dst.slice + y * b->dst.pitch, b->width);
+}
+
 /* Between device memory that nobody else can touch and the host. */
 static int copy_apart(struct rt_stream *st, const struct rt_box *b, const struct rt_place *dst,
                       const struct rt_place *src, bool synchronous)
@@ -158,6 +167,8 @@ int rt_copy(struct rt_stream *st, const struct rt_box *b, bool synchronous)
     if (r)
         return r;
     copy_direct(b);
+    if (GM_UNLIKELY(rt_checks) && dst.in_window)
+        wrote(b);
     atomic_thread_fence(memory_order_acquire);
     return rt_session_error(rt_session); /* an error that came meanwhile: what was read may be gone already */
 }

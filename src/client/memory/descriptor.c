@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/memory/memory.h"
+#include "client/stream/check.h"
 
 #define SLAB_SLOTS 64u
 #define SLAB_BYTES (SLAB_SLOTS * DEV_TEXTURE_BYTES)
@@ -30,6 +31,7 @@ static int add_slab(int device, struct slab **out)
         free(s);
         return r;
     }
+    rt_check_lent(s->address, SLAB_BYTES);
     s->device = device;
     s->next = slabs;
     *out = slabs = s;

@@ -10,6 +10,7 @@
 #include "client/memory/pool_ipc.h"
 #include "client/stream/call.h"
 #include "client/stream/capture.h"
+#include "client/stream/check.h"
 #include "client/stream/reach.h"
 
 #define PITCH_ALIGN 512u
@@ -105,9 +106,10 @@ int rt_memory_allocate(struct rt_context *c, uint64_t size, enum rt_memory kind,
     if (r)
         return r;
     (void)rt_memory_reap(false);
-    r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
+    uint64_t room = rt_check_padded(size);
+    r = rt_request_alloc(rt_session, room, 0, from, c->device, &address);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true))
-        r = rt_request_alloc(rt_session, size, 0, from, c->device, &address);
+        r = rt_request_alloc(rt_session, room, 0, from, c->device, &address);
     if (r)
         return r;
     struct rt_range range = { .base = address,
@@ -169,6 +171,7 @@ static int release(uint64_t address, unsigned accept)
     r = rt_reach_wait(rt_reach_of(&range));
     if (r)
         return r;
+    rt_check_left(&range);
     if (range.kind == RT_MEMORY_MANAGED)
         rt_managed_forget(range.base, range.size);
     if (!range.block)

@@ -10,6 +10,7 @@
 #include "client/memory/memory.h"
 #include "client/memory/pool_ipc.h"
 #include "client/stream/capture.h"
+#include "client/stream/check.h"
 #include "client/stream/reach.h"
 
 /* --- allocation ------------------------------------------------------------------------------------------------------ */
@@ -27,9 +28,9 @@ static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *s
     }
     if (GM_UNLIKELY(rt_stream_captures(st)))
         return rt_hooks.capture_alloc(st, size, out);
-    int r = rt_pool_alloc(p, st, size, &range.base, &range.block);
+    int r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
     if (r == CUDA_ERROR_OUT_OF_MEMORY && rt_memory_reap(true)) /* what others hold unused may be room enough */
-        r = rt_pool_alloc(p, st, size, &range.base, &range.block);
+        r = rt_pool_alloc(p, st, rt_check_padded(size), &range.base, &range.block);
     if (r)
         return r;
     range.window = range.base;
@@ -99,6 +100,8 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     rt_queue_end();
     if (r)
         return r;
+    if (!view)
+        rt_check_left(&range);
     if (view)
         rt_memory_free_later(0, view, number, seq);
     else if (range.block)

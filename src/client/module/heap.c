@@ -7,6 +7,7 @@
 
 #include "client/memory/memory.h"
 #include "client/module/module.h"
+#include "client/stream/check.h"
 
 #define HEAP_MOST (1ull << 40)
 
@@ -28,6 +29,7 @@ static int make(struct rt_context *c)
         r = rt_request_alloc(rt_session, size, 0, WIRE_MEMORY_KIND_DEVICE, c->device, &address);
     if (r)
         return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_ERROR_SHARED_OBJECT_INIT_FAILED : r;
+    rt_check_lent(address, size);
     c->heap_size = size;
     atomic_store(&c->heap, address);
     return CUDA_SUCCESS;

@@ -238,9 +238,42 @@ static int pass_through(unsigned flags, char *why, size_t why_size)
     return r;
 }
 
+static int attach_private(char *why, size_t why_size)
+{
+    int fd = rt_private_start(why, why_size);
+    if (fd < 0) {
+        gm_error(&topic, "no private server: %s", why);
+        return CUDA_ERROR_NO_DEVICE;
+    }
+    atomic_store(&attaching.fd, fd + 1);
+    return open_session(fd, true);
+}
+
+/* Checked programs have the software device to themselves, whatever else there is: nobody else pays for it. */
+static int attach_checked(char *why, size_t why_size)
+{
+    if (rt_sharing_required()) {
+        rt_attach_say("GMUX_CHECK is for private servers, and GMUX_REQUIRE asks for the daemon");
+        return CUDA_ERROR_MPS_CONNECTION_FAILED;
+    }
+    int r = attach_private(why, why_size);
+    r = r ? r : rt_hooks.check_begin();
+    if (r && rt_session) {
+        rt_attach_say("this device has no checker (error %d): GMUX_CHECK needs the software device", r);
+        tp_session_fail(&rt_session->shared, (uint32_t)r, 0);
+    }
+    return r;
+}
+
 static int attach_locked(unsigned flags)
 {
     char why[600] = "";
+    if (!rt_check_read(why, sizeof(why))) {
+        rt_attach_say("%s", why);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (rt_checks)
+        return attach_checked(why, sizeof(why));
     int fd = rt_daemon_connect();
     atomic_store(&attaching.fd, fd >= 0 ? fd + 1 : 0);
     if (fd >= 0)
@@ -254,13 +287,7 @@ static int attach_locked(unsigned flags)
         return r;
     gm_debug(&topic, "no genuine driver: %s", *why ? why : "it has no device");
 
-    fd = rt_private_start(why, sizeof(why));
-    if (fd < 0) {
-        gm_error(&topic, "no private server: %s", why);
-        return CUDA_ERROR_NO_DEVICE;
-    }
-    atomic_store(&attaching.fd, fd + 1);
-    return open_session(fd, true);
+    return attach_private(why, sizeof(why));
 }
 
 /* --- leaving -------------------------------------------------------------------------------------------------------- */
@@ -317,6 +344,8 @@ static void end_calls(void)
 {
     if (atomic_load(&rt_state) != RT_SESSION)
         return;
+    if (rt_checks)
+        rt_hooks.check_end();
     (void)rt_api_load(&ended_api, find_ended, NULL);
     rt_api_activate(&ended_api);
 }

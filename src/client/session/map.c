@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/entry/dispatch.h"
+#include "client/entry/hooks.h"
 
 static pthread_rwlock_t map_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rt_range *ranges; /* map_lock; they do not overlap */
@@ -137,6 +138,8 @@ int rt_memory_insert(struct rt_range *r)
         count++;
     }
     pthread_rwlock_unlock(&map_lock);
+    if (GM_UNLIKELY(rt_checks) && result == CUDA_SUCCESS)
+        rt_hooks.check_entered(r);
     return result;
 }
 

@@ -10,7 +10,7 @@
 #include "client/session/session.h"
 
 /* Gives up at the first error that is one: the text has nowhere to go. */
-static void write_out(int fd, const char *text, size_t size)
+void rt_write_out(int fd, const char *text, size_t size)
 {
     while (size) {
         ssize_t n = write(fd, text, size);
@@ -34,7 +34,12 @@ void rt_output_show(struct rt_session *s)
     int fd = 1, saved = errno;
     pthread_mutex_lock(&s->output_lock);
     while ((n = tp_input_take(&s->output, &fd, text)) > 0)
-        write_out(fd, text, n);
+        if (fd == TP_OUTPUT_REPORT) {
+            rt_check_told++;
+            rt_check_write(text, n);
+        } else {
+            rt_write_out(fd, text, n);
+        }
     pthread_mutex_unlock(&s->output_lock);
     errno = saved;
 }

@@ -81,6 +81,16 @@ struct rt_session {
     } lanes_free[RT_DEVICES]; /* ring_lock: retired numbers of each device */
 };
 
+/* check.c. What is looked for in this process' kernels, bits of enum wire_check; 0: nothing. Set by the first attach. */
+extern uint32_t rt_checks;
+/* Reads GMUX_CHECK; false with one line in `why` if it makes no sense. */
+bool rt_check_read(char *why, size_t why_size);
+extern unsigned rt_check_told; /* findings that came; the session's output lock */
+/* For the report: the file that GMUX_CHECK_LOG names, or standard error. */
+void rt_check_write(const char *text, size_t size);
+/* Writes all of it, not through stdio. */
+void rt_write_out(int fd, const char *text, size_t size);
+
 /* The session of this process, NULL before cuInit found one and in pass-through. */
 extern struct rt_session *rt_session;
 

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "device/attributes.h"
 #include "device/guard.h"
+#include "device/soft/check/check.h"
 #include "device/soft/exec/launch.h"
 #include "device/soft/interp/interp.h"
 #include "device/soft/ir/ir.h"
@@ -170,6 +171,7 @@ static void soft_client_destroy(struct dev_client *c)
         soft_module_unload(m);
     soft_user_put(c->dev, c->user);
     dev_window_close(&c->window);
+    soft_check_destroy(c->check);
     soft_print_destroy(c->helpers.print);
     tp_output_finish(&c->output);
     pthread_mutex_destroy(&c->print_lock);
@@ -185,11 +187,9 @@ static uint32_t soft_backlog(struct dev_client *c)
 /* --- limits ---------------------------------------------------------------------------------------------------- */
 
 /* Only that of stacks is the device's; it grows with that of any of the client's contexts. */
-static int soft_call(struct dev_client *c, const struct dev_call *call)
+static int limit_raise(struct dev_client *c, const struct dev_call *call)
 {
     struct wire_call_limit w;
-    if (call->function != WIRE_CALL_LIMIT_RAISE)
-        return GM_CUDA_NOT_SUPPORTED;
     wire_get_call_limit(call->args, &w);
     if (w.limit != LIMIT_STACK)
         return GM_CUDA_NOT_SUPPORTED;
@@ -199,6 +199,53 @@ static int soft_call(struct dev_client *c, const struct dev_call *call)
     while (now < value && !atomic_compare_exchange_weak(&c->stack_limit, &now, value))
         ;
     return GM_CUDA_SUCCESS;
+}
+
+/* --- checks ---------------------------------------------------------------------------------------------------- */
+
+static int check_begin(struct dev_client *c, const struct dev_call *call)
+{
+    struct wire_call_check_begin w;
+    wire_get_call_check_begin(call->args, &w);
+    if (c->check || !gm_list_empty(&c->modules) || !w.checks ||
+        (w.checks & ~(WIRE_CHECK_MEMORY | WIRE_CHECK_RACE | WIRE_CHECK_UNINIT)))
+        return GM_CUDA_INVALID_VALUE;
+    c->check = soft_check_create(&c->window, w.checks);
+    return c->check ? GM_CUDA_SUCCESS : GM_CUDA_OUT_OF_MEMORY;
+}
+
+static int check_note(struct dev_client *c, const struct dev_call *call)
+{
+    struct wire_call_check_note w;
+    wire_get_call_check_note(call->args, &w);
+    return c->check && soft_check_note(c->check, w.note, w.address, w.size) ? GM_CUDA_SUCCESS : GM_CUDA_INVALID_VALUE;
+}
+
+static int check_count(struct dev_client *c, const struct dev_call *call)
+{
+    if (!c->check)
+        return GM_CUDA_INVALID_VALUE;
+    pthread_mutex_lock(&c->check->lock);
+    const struct wire_call_check_counted w = { .places = c->check->errors, .times = c->check->times };
+    pthread_mutex_unlock(&c->check->lock);
+    wire_put_call_check_counted(call->reply, &w);
+    return GM_CUDA_SUCCESS;
+}
+
+static int soft_call(struct dev_client *c, const struct dev_call *call)
+{
+    switch (call->function) {
+    case WIRE_CALL_LIMIT_RAISE:
+        return limit_raise(c, call);
+    case WIRE_CALL_CHECK_BEGIN:
+        return check_begin(c, call);
+    case WIRE_CALL_CHECK_NOTE:
+        return check_note(c, call);
+    case WIRE_CALL_CHECK_COUNT:
+        return check_count(c, call);
+    default:
+        return GM_CUDA_NOT_SUPPORTED;
+    }
 }
 
 /* --- memory ---------------------------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@
 #include "device/attributes.h"
 #include "device/guard.h"
 #include "device/modinfo.h"
+#include "device/soft/check/check.h"
 #include "device/soft/interp/interp.h"
 #include "device/soft/ir/ir.h"
 #include "device/soft/kernel.h"
@@ -22,6 +23,7 @@
 #define GLOBALS_ALIGN      256u
 #define LEAST_INSTR_BYTES  128u /* of a module's memory, for each instruction */
 #define LACKS_MAX          256u /* bytes of the text why a kernel cannot be launched */
+#define CHECK_GAP          64u /* between variables that are checked, so that who runs over the end of one is caught */
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("soft");
 
@@ -75,6 +77,8 @@ void soft_module_unload(struct dev_module *m)
     pthread_mutex_lock(&c->modules_lock);
     gm_list_remove(&m->link);
     pthread_mutex_unlock(&c->modules_lock);
+    if (c->check && m->globals_address)
+        (void)soft_check_note(c->check, WIRE_CHECK_NOTE_GONE, m->globals_address, m->globals_size);
     soft_module_unref(m);
 }
 
@@ -154,7 +158,8 @@ static void kernel_describe(struct soft_kernel *k, const struct ir_module *ir, c
 static int kernel_interpret(struct soft_kernel *k, const struct ir_module *ir, uint32_t fn)
 {
     char why[LACKS_MAX];
-    k->interpreter = interp_code_create(ir, fn, why, sizeof(why));
+    k->interpreter = k->module->client->check ? interp_code_create_checked(ir, fn, why, sizeof(why))
+                                              : interp_code_create(ir, fn, why, sizeof(why));
     if (k->interpreter)
         return GM_CUDA_SUCCESS;
     k->lacks = strdup(why);
@@ -204,7 +209,7 @@ static int globals_lay_out(struct dev_module *m, struct dev_modinfo *info)
         if (!gm_align_up(m->globals_size, GM_MAX(s->align, 1u), &m->globals[i]) ||
             __builtin_add_overflow(m->globals[i], s->size, &end))
             return GM_CUDA_OUT_OF_MEMORY;
-        m->globals_size = end;
+        m->globals_size = m->client->check ? end + CHECK_GAP : end;
         m->globals_align = GM_MAX(m->globals_align, s->align);
         if (s->fn != IR_NONE)
             continue;
@@ -330,6 +335,21 @@ static void globals_write(void *arg)
     }
 }
 
+/* The checker knows each variable, and what the device itself has behind them. */
+static bool globals_note(const struct dev_module *m)
+{
+    const struct ir_module *ir = m->ir;
+    struct soft_check *c = m->client->check;
+    bool good = true;
+    for (uint32_t i = 0; i < ir->symbol_count; i++)
+        if (ir_symbol_is_placed(ir, i) && ir->symbols[i].size)
+            good &= soft_check_note(c, WIRE_CHECK_NOTE_LENT, m->globals[i], ir->symbols[i].size);
+    if (m->has_workspaces)
+        good &=
+            soft_check_note(c, WIRE_CHECK_NOTE_LENT, m->workspaces, (uint64_t)SOFT_WORKSPACES * SOFT_WORKSPACE_BYTES);
+    return good;
+}
+
 int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initialise)
 {
     struct dev_guard g = { 0 };
@@ -341,6 +361,9 @@ int soft_module_place(struct dev_module *m, uint64_t globals_address, bool initi
         if (ir_symbol_is_placed(m->ir, i))
             m->globals[i] += globals_address;
     m->workspaces += globals_address;
+    m->globals_address = globals_address;
+    if (m->client->check && !globals_note(m))
+        return GM_CUDA_INVALID_VALUE;
     if (initialise && m->globals_size && dev_guard_call(&g, globals_write, m) != 0)
         return GM_CUDA_INVALID_VALUE;
     soft_give_back(m, ir_module_bytes(m->ir));

@@ -10,6 +10,7 @@
 #include "device/window.h"
 #include "transport/output.h"
 
+struct soft_check;
 struct soft_compiler;
 struct soft_kernel;
 
@@ -48,6 +49,7 @@ struct dev_client {
     struct dev_work work;
     struct soft_account account;
     struct soft_helpers helpers;
+    struct soft_check *check;     /* NULL: nobody asked for it. Set before there is a module */
     _Atomic uint32_t stack_limit; /* bytes per thread for functions that call themselves: CU_LIMIT_STACK_SIZE */
     pthread_mutex_t print_lock;
     struct tp_output output; /* print_lock to move texts there from the print buffer */
@@ -64,7 +66,8 @@ struct dev_module {
     uint64_t code_bytes; /* charged for it; dev->code_lock */
     uint32_t kernel_count;
     struct soft_kernel *kernels;
-    uint64_t *globals; /* address of each symbol, by ir symbol index; fixed when the module is placed */
+    uint64_t *globals;        /* address of each symbol, by ir symbol index; fixed when the module is placed */
+    uint64_t globals_address; /* 0: not placed */
     uint64_t globals_size;
     uint64_t globals_align;
     bool has_workspaces;

@@ -28,6 +28,7 @@ enum soft_outcome {
 /* Host functions that kernels may call (vprintf ..); one table per process. Compiled code reaches it through the
  * block, so that objects need no relocation against the executor. */
 struct soft_helpers;
+struct soft_check_block;
 
 /* One block being run; one per worker thread, reused. Layout is part of the ABI of compiled code: new fields at the
  * end, and SOFT_ABI_VERSION with every other change. Compiled code takes offsets from offsetof(). */
@@ -62,6 +63,7 @@ struct soft_block {
      * is going to be stored, NULL for a load. Without an address: threads have come together at a barrier. For tests. */
     void (*watch)(void *arg, uint32_t thread, const void *at, uint32_t bytes, const void *value);
     void *watch_arg;
+    struct soft_check_block *check; /* NULL: nobody checks (check/check.h) */
 };
 
 struct soft_code {

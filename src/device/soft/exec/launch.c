@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "device/attributes.h"
+#include "device/soft/check/check.h"
 #include "device/soft/exec/worker.h"
 #include "device/soft/ir/spaces.h"
 #include "device/soft/kernel.h"
@@ -33,7 +34,8 @@ struct launch {
     uint32_t stack_bytes; /* per thread, behind the local memory of known size */
     uint32_t shared_bytes, dynamic_bytes;
     uint64_t began_ns;
-    uint64_t workspace; /* bit in module->workspaces_used, 0: none */
+    uint64_t workspace;             /* bit in module->workspaces_used, 0: none */
+    struct soft_check_log *checked; /* NULL: nobody checks */
     uint8_t params[] GM_ALIGNED(16);
 };
 
@@ -66,6 +68,26 @@ static void blocks_run(void *arg)
     }
 }
 
+/* False: no memory. */
+static bool check_prepare(struct soft_worker *w, const struct launch *l, uint64_t local_stride)
+{
+    struct soft_block *b = &w->block;
+    b->check = NULL;
+    if (GM_LIKELY(!l->checked))
+        return true;
+    size_t state = soft_check_block_bytes(l->shared_bytes);
+    size_t local = soft_check_local_bits(local_stride) / 8 * l->threads;
+    if (!soft_scratch_reserve(w, &w->check, state) || !soft_scratch_reserve(w, &w->check_local, local))
+        return false;
+    w->check.dirty = GM_MAX(w->check.dirty, state);
+    w->check_local.dirty = GM_MAX(w->check_local.dirty, local);
+    b->check = (struct soft_check_block *)(void *)w->check.data;
+    b->check->check = l->kernel->module->client->check;
+    b->check->log = l->checked;
+    b->check->local = local ? (uint64_t *)(void *)w->check_local.data : NULL;
+    return true;
+}
+
 /* Fills the worker's block with what all blocks of the launch share. False: no memory. */
 static bool block_prepare(struct soft_worker *w, const struct launch *l, const struct soft_code *code)
 {
@@ -80,7 +102,8 @@ static bool block_prepare(struct soft_worker *w, const struct launch *l, const s
     uint64_t local = local_stride * warps * SOFT_WARP;
 
     if (!soft_scratch_reserve(w, &w->shared, shared + SOFT_SHARED_GUARD) ||
-        !soft_scratch_reserve(w, &w->local, local) || !soft_scratch_reserve(w, &w->save, save_stride * warps))
+        !soft_scratch_reserve(w, &w->local, local) || !soft_scratch_reserve(w, &w->save, save_stride * warps) ||
+        !check_prepare(w, l, local_stride))
         return false;
     w->shared.dirty = GM_MAX(w->shared.dirty, (size_t)shared + SOFT_SHARED_GUARD);
     w->local.dirty = GM_MAX(w->local.dirty, (size_t)local);
@@ -239,11 +262,22 @@ static void workspace_return(struct launch *l)
     l->workspace = 0;
 }
 
+static void check_report(const struct launch *l)
+{
+    const struct dev_module *m = l->kernel->module;
+    struct soft_check_launch about = { .kernel = l->kernel->name, .text = m->text, .text_size = m->text_size };
+    memcpy(about.grid, l->grid, sizeof(about.grid));
+    memcpy(about.block, l->block, sizeof(about.block));
+    soft_check_report(m->client->check, l->checked, &about, &m->client->output);
+}
+
 static void launch_done(struct soft_task *t)
 {
     struct launch *l = GM_CONTAINER_OF(t, struct launch, task);
     workspace_return(l);
     print_drain(l);
+    if (GM_UNLIKELY(l->checked != NULL))
+        check_report(l);
     atomic_store_explicit(&l->kernel->block_ns, soft_task_block_ns(t), memory_order_relaxed);
     dev_work_finish(l->op.queue->work, &l->op);
 }
@@ -268,6 +302,7 @@ void soft_launch_release(struct dev_op *op)
 {
     struct launch *l = GM_CONTAINER_OF(op, struct launch, op);
     soft_module_unref(l->kernel->module);
+    free(l->checked);
     free(l);
 }
 
@@ -359,7 +394,11 @@ int soft_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
     if (!n)
         return GM_CUDA_OUT_OF_MEMORY;
     n->kernel = k;
-    n->variant = soft_kernel_variant(k, l->block);
+    if (GM_UNLIKELY(m->client->check != NULL) && !(n->checked = soft_check_log_create())) {
+        free(n);
+        return GM_CUDA_OUT_OF_MEMORY;
+    }
+    n->variant = n->checked ? NULL : soft_kernel_variant(k, l->block);
     memcpy(n->grid, l->grid, sizeof(n->grid));
     memcpy(n->block, l->block, sizeof(n->block));
     n->threads = (uint32_t)threads;

@@ -91,11 +91,14 @@ void soft_scratch_wipe(struct soft_worker *w)
     wipe(w, &w->shared);
     wipe(w, &w->local);
     wipe(w, &w->save);
+    wipe(w, &w->check);
+    wipe(w, &w->check_local);
 }
 
 bool soft_scratch_is_large(const struct soft_worker *w)
 {
-    return w->shared.size > KEPT || w->local.size > KEPT || w->save.size > KEPT;
+    return w->shared.size > KEPT || w->local.size > KEPT || w->save.size > KEPT || w->check.size > KEPT ||
+           w->check_local.size > KEPT;
 }
 
 static void trim(struct soft_worker *w, struct soft_scratch *m)
@@ -111,6 +114,8 @@ void soft_scratch_trim(struct soft_worker *w)
     trim(w, &w->shared);
     trim(w, &w->local);
     trim(w, &w->save);
+    trim(w, &w->check);
+    trim(w, &w->check_local);
 }
 
 void soft_scratch_free(struct soft_worker *w)
@@ -119,4 +124,6 @@ void soft_scratch_free(struct soft_worker *w)
     drop(&w->shared);
     drop(&w->local);
     drop(&w->save);
+    drop(&w->check);
+    drop(&w->check_local);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/soft/check/check.h"
 #include "device/soft/exec/launch.h"
 #include "device/soft/exec/worker.h"
 #include "device/transfer.h"
@@ -56,9 +57,16 @@ static bool transfer_run(struct soft_task *t, struct soft_worker *w, uint64_t fi
     return false;
 }
 
+static void moved(struct dev_work *w, const struct dev_op *op)
+{
+    if (GM_UNLIKELY(w->client->check != NULL))
+        soft_check_moved(w->client->check, op);
+}
+
 static void transfer_done(struct soft_task *t)
 {
     struct dev_op *op = transfer_op(GM_CONTAINER_OF(t, struct transfer, task));
+    moved(op->queue->work, op);
     dev_work_finish(op->queue->work, op);
 }
 
@@ -103,6 +111,7 @@ static void release(struct dev_work *w, struct dev_op *op)
 const struct dev_work_ops soft_work_ops = {
     .start = start,
     .abandon = abandon,
+    .moved = moved,
     .release = release,
     .inline_bytes = INLINE_BYTES,
     .op_extra = sizeof(struct transfer),

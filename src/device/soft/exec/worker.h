@@ -27,7 +27,7 @@ struct soft_worker {
     pthread_t thread;
     struct dev_guard guard;
     struct soft_block block;
-    struct soft_scratch shared, local, save;
+    struct soft_scratch shared, local, save, check, check_local;
     uintptr_t stack_low;    /* below it are SOFT_STACK_GUARD bytes that nobody has */
     uint64_t last;          /* number of the account whose data the scratch memory holds, 0: none */
     uint64_t cpu_ns;        /* processor time at the end of the last grant, 0: not known */

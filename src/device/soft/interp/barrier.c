@@ -97,6 +97,8 @@ bool interp_barriers_release(struct interp_run *r)
         struct interp_barrier *b = &r->barriers[id];
         if (!complete(r, b))
             continue;
+        if (GM_UNLIKELY(r->block->check != NULL))
+            interp_barrier_checked(r, id);
         struct interp_warp *warp = r->warp;
         uint8_t *frame = r->base[0];
         for (uint32_t k = 0; k < r->block->warps; k++) {

@@ -104,7 +104,8 @@ static bool emit_barrier(struct interp_builder *b, const struct ir_instr *i, uin
     for (unsigned k = 0; k < i->src_count; k++)
         x.s[k] = interp_source(b, &i->src[k], INTERP_W32, &x.s_width[k]);
     *interp_slow_add(b, i, &index) = x;
-    struct interp_insn *n = interp_insn_add(b, target == IR_NONE ? interp_barrier_arrive : interp_barrier_wait);
+    interp_fn *run = target == IR_NONE ? interp_barrier_arrive : interp_barrier_wait;
+    struct interp_insn *n = interp_insn_add(b, b->checked ? interp_checked(run) : run);
     n->extra = index;
     if (target != IR_NONE) {
         n->block = b->number[target];
@@ -178,11 +179,63 @@ static bool emit_block(struct interp_builder *b, uint32_t block, uint32_t after)
     return true;
 }
 
+/* Values only change their places: parts of words put together, as compilers copy structs by. */
+static bool only_moves(const struct interp_builder *b, const struct ir_instr *i)
+{
+    if (i->op == IR_OP_ST)
+        return true;
+    switch (i->op) {
+    case IR_OP_MOV:
+    case IR_OP_CVT:
+    case IR_OP_OR:
+    case IR_OP_SHL:
+    case IR_OP_PRMT:
+    case IR_OP_BFI:
+    case IR_OP_PACK:
+    case IR_OP_UNPACK:
+        break;
+    default:
+        return false;
+    }
+    for (unsigned k = 0; k < i->dst_count; k++)
+        if (i->dst[k] != IR_NONE && b->computed[i->dst[k]])
+            return false;
+    return i->dst_pred == IR_NONE;
+}
+
+static bool mark_computed(struct interp_builder *b, uint32_t reg)
+{
+    bool news = reg != IR_NONE && !b->computed[reg];
+    if (news)
+        b->computed[reg] = true;
+    return news;
+}
+
+/* False without memory. */
+static bool find_computed(struct interp_builder *b)
+{
+    if (!b->checked)
+        return true;
+    b->computed = calloc(b->f->reg_count + 1, sizeof(*b->computed));
+    for (bool again = b->computed != NULL; again;) {
+        again = false;
+        for (uint32_t n = b->f->instr_count; n-- > 0;) {
+            const struct ir_instr *i = &b->f->instrs[n];
+            for (unsigned k = 0; k < i->src_count && !only_moves(b, i); k++)
+                if (i->src[k].kind == IR_SRC_REG)
+                    again |= mark_computed(b, i->src[k].index);
+            again |= mark_computed(b, i->address.base);
+            again |= mark_computed(b, i->guard);
+        }
+    }
+    return b->computed != NULL;
+}
+
 static bool build(struct interp_builder *b, uint32_t fn)
 {
     struct interp_program *p = b->p;
     struct interp_layout *l = &b->layout;
-    if (!interp_layout_make(l, b->m, fn) || !number_blocks(b)) {
+    if (!interp_layout_make(l, b->m, fn) || !number_blocks(b) || !find_computed(b)) {
         b->no_memory = true;
         return false;
     }
@@ -232,7 +285,7 @@ static uint64_t program_bytes(const struct interp_program *p)
            p->target_count * sizeof(*p->targets) + p->clear_count * sizeof(*p->clear) + p->const_bytes;
 }
 
-struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+static struct soft_code *create(const struct ir_module *m, uint32_t fn, bool checked, char *why, size_t why_size)
 {
     if (m->fns[fn].lacks) {
         snprintf(why, why_size, "%s", ir_name(m, m->fns[fn].lacks));
@@ -247,6 +300,7 @@ struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, cha
         .m = m,
         .f = &m->fns[fn],
         .p = &c->program,
+        .checked = checked,
         .why = why,
         .why_size = why_size,
     };
@@ -257,9 +311,10 @@ struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, cha
     interp_layout_finish(&b.layout);
     free(b.number);
     free(b.predecessors);
+    free(b.computed);
     free(b.starts);
     c->base = (struct soft_code) {
-        .run_block = interp_run_block,
+        .run_block = checked ? interp_run_block_checked : interp_run_block,
         .destroy = code_destroy,
         .save_bytes = c->program.frame_bytes,
         .local_bytes = m->fns[fn].local_bytes,
@@ -270,4 +325,14 @@ struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, cha
         return &c->base;
     code_destroy(&c->base);
     return NULL;
+}
+
+struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+{
+    return create(m, fn, false, why, why_size);
+}
+
+struct soft_code *interp_code_create_checked(const struct ir_module *m, uint32_t fn, char *why, size_t why_size)
+{
+    return create(m, fn, true, why, why_size);
 }

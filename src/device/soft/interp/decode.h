@@ -41,6 +41,8 @@ struct interp_builder {
     uint32_t current;       /* block of the program being made */
     uint32_t temps;         /* in use by the instruction being made */
     uint32_t insn_room, access_room, slow_room, target_room, const_room;
+    bool checked;     /* handlers that check (check.c) */
+    bool *computed;   /* by register: something depends on its value; where it is checked */
     bool guarded;     /* the instruction being made is */
     bool scalar_only; /* no vector handlers */
     bool no_memory;

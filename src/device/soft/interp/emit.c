@@ -246,7 +246,7 @@ static void emit_slow(struct interp_builder *b, const struct ir_instr *i, interp
                       uint8_t want)
 {
     uint32_t index = emit_operands(b, i, scalar, want);
-    struct interp_insn *n = interp_insn_add(b, run);
+    struct interp_insn *n = interp_insn_add(b, b->checked ? interp_checked(run) : run);
     n->extra = index;
     n->block = interp_is_sync(i) && !b->guarded ? b->current : INTERP_NO_BLOCK;
 }
@@ -378,6 +378,7 @@ static bool access_make(struct interp_builder *b, const struct ir_instr *i, stru
         .order = i->order,
         .type = i->type,
         .symbol = IR_NONE,
+        .line = i->line,
         .displacement = (uint64_t)i->address.displacement,
         .value = { INTERP_NOWHERE, INTERP_NOWHERE, INTERP_NOWHERE, INTERP_NOWHERE },
     };
@@ -398,7 +399,8 @@ static bool access_make(struct interp_builder *b, const struct ir_instr *i, stru
     return true;
 }
 
-static void access_add(struct interp_builder *b, const struct interp_access *a, interp_fn *run, interp_at d)
+static void access_add(struct interp_builder *b, const struct ir_instr *i, const struct interp_access *a,
+                       interp_fn *run, interp_at d)
 {
     struct interp_program *p = b->p;
     void *bigger = interp_grow(b, p->accesses, p->access_count, &b->access_room, sizeof(*p->accesses));
@@ -406,7 +408,7 @@ static void access_add(struct interp_builder *b, const struct interp_access *a, 
         return;
     p->accesses = bigger;
     p->accesses[p->access_count] = *a;
-    struct interp_insn *n = interp_insn_add(b, run);
+    struct interp_insn *n = interp_insn_add(b, b->checked && !(i->flags & IR_F_OWN) ? interp_checked(run) : run);
     n->extra = p->access_count++;
     n->d = d;
 }
@@ -424,11 +426,12 @@ static bool emit_access(struct interp_builder *b, const struct ir_instr *i)
         } else if (i->dst[k] != IR_NONE) {
             a.value[k] = b->layout.at[i->dst[k]];
             a.width[k] = register_width(b, i->dst[k]);
+            a.copied |= b->checked && !b->computed[i->dst[k]] ? (uint8_t)(1u << k) : 0;
         }
     }
-    int handler = vector_access(b, &a);
+    int handler = b->checked ? -1 : vector_access(b, &a);
     interp_fn *run = handler >= 0 ? b->vector->run[handler] : a.is_load ? interp_load_slow : interp_store_slow;
-    access_add(b, &a, run, INTERP_NOWHERE);
+    access_add(b, i, &a, run, INTERP_NOWHERE);
     return true;
 }
 
@@ -448,7 +451,7 @@ static bool emit_atom(struct interp_builder *b, const struct ir_instr *i)
         d = b->layout.at[i->dst[0]];
         a.width[2] = register_width(b, i->dst[0]);
     }
-    access_add(b, &a, interp_atom, d);
+    access_add(b, i, &a, interp_atom, d);
     return true;
 }
 
@@ -512,7 +515,7 @@ static bool emit_plain(struct interp_builder *b, const struct ir_instr *i)
         return true;
     case IR_OP_MEMBAR:
     case IR_OP_FENCE:
-        interp_insn_add(b, interp_fence);
+        interp_insn_add(b, b->checked ? interp_checked(interp_fence) : interp_fence);
         return true;
     case IR_OP_ACTIVEMASK:
         interp_insn_add(b, interp_activemask)->d = b->layout.at[i->dst[0]];

@@ -17,7 +17,7 @@ _Static_assert(SOFT_SHARED_BASE == IR_GENERIC_SHARED && SOFT_LOCAL_BASE == IR_GE
                    SOFT_PARAM_BASE == IR_GENERIC_PARAM,
                "the spaces lie where the ir says");
 
-static uint64_t lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane)
+uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane)
 {
     uint64_t at = a->displacement;
     if (a->symbol != IR_NONE)
@@ -33,7 +33,7 @@ static uint64_t lane_address(const struct interp_run *r, const struct interp_acc
 static uint8_t *lane_reach(struct interp_run *r, const struct interp_access *a, unsigned lane, uint32_t bytes)
 {
     const struct soft_block *b = r->block;
-    uint64_t at = lane_address(r, a, lane);
+    uint64_t at = interp_lane_address(r, a, lane);
     uint32_t low = (uint32_t)at;
     uint8_t space = a->space;
     if (at & (bytes - 1)) {

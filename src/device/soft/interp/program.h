@@ -56,10 +56,13 @@ struct interp_access {
     uint8_t count; /* elements */
     bool is_signed;
     bool is_load;
-    uint8_t order;   /* enum ir_order */
-    uint8_t op;      /* enum ir_mode, atomics */
-    uint8_t type;    /* enum ir_type, atomics */
+    uint8_t order; /* enum ir_order */
+    uint8_t op;    /* enum ir_mode, atomics */
+    uint8_t type;  /* enum ir_type, atomics */
+    uint8_t
+        copied; /* bit by bit: elements that are stored elsewhere, and nothing is computed from; where it is checked */
     uint32_t symbol; /* whose address is known at run time, or IR_NONE */
+    uint32_t line;   /* of the text */
     uint64_t displacement;
     interp_at value[4]; /* registers loaded or stored; INTERP_NOWHERE: sink */
     uint8_t width[4];   /* theirs */
@@ -241,6 +244,14 @@ interp_fn interp_load_slow, interp_store_slow, interp_atom;
 /* The same for some of the running lanes. */
 const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
 const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
+
+uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane);
+
+/* --- check.c --- */
+/* What checks before it does the same; the handler itself where there is nothing to check. */
+interp_fn *interp_checked(interp_fn *run);
+/* The threads that wait at barrier `id` go on. */
+void interp_barrier_checked(struct interp_run *r, uint32_t id);
 
 /* Calls the program from `i` on until a handler returns NULL. */
 static inline void interp_run_insns(const struct interp_insn *i, struct interp_run *r)

@@ -271,6 +271,7 @@ enum {
     IR_F_NC = 512,         /* ld.global.nc: nobody writes there during the kernel */
     IR_F_GUARD_NOT = 1024, /* @!%p */
     IR_F_SYNC = 2048,      /* .sync form: the last source is the member mask */
+    IR_F_OWN = 8192,       /* an access of the device's own, that no text has: nobody checks it */
     IR_F_XORSIGN = 4096,   /* min.xorsign.abs, max.xorsign.abs */
 };
 

@@ -78,8 +78,10 @@ struct ir_instr ptx_x_instr(const struct ptx_expand *x, enum ir_op op, enum ir_t
 
 void ptx_x_append(struct ptx_expand *x, const struct ir_instr *i)
 {
+    struct ir_instr made = *i;
+    made.flags |= x->own ? IR_F_OWN : 0;
     if (!x->p->why.error)
-        ptx_append_instr(x->p, i);
+        ptx_append_instr(x->p, &made);
 }
 
 static struct ir_src result(struct ptx_expand *x, struct ir_instr *i, enum ir_type type)

@@ -18,6 +18,7 @@ struct ptx_expand {
     const struct ptx_token *opcode;
     uint32_t guard;
     bool guard_not;
+    bool own; /* instructions are made with IR_F_OWN */
     struct ptx_token modifiers[PTX_EXPAND_MODIFIERS];
     unsigned count;
     uint32_t taken; /* bit by modifier */

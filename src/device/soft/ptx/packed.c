@@ -160,6 +160,7 @@ static void reduce(struct ptx_expand *x, const struct ir_instr *whole)
     bool every = whole->mode == IR_BAR_RED_AND, swap = every != which.negated;
     struct ir_instr bar = *whole, add = ptx_x_instr(x, IR_OP_RED, IR_U32), i = ptx_x_instr(x, IR_OP_SELP, IR_U32);
     uint32_t count = ptx_x_register(x, IR_B32);
+    x->own = true;
     struct ir_src number = ptx_x_op2(x, IR_OP_AND, IR_B32, whole->src[0], ptx_x_imm(15));
     struct ir_src at = ptx_x_mad(x, IR_U32, number, ptx_x_imm(4), ptx_x_behind_shared(x));
     bar.mode = IR_BAR_SYNC;
