@@ -1,6 +1,6 @@
 /*
  * The checker: kernels of a client that asked for it are interpreted, each access to memory is looked at before it is
- * made, and what is wrong with it is told in the client's report (docs/adr/0022-checker.md).
+ * made, and what is wrong with it is told in the client's report (docs/adr/0023-checker.md).
  *
  * Three parts. struct soft_check is the client's: what of its window is allocated and what has been written, one bit for
  * each byte, and the places where something was found. struct soft_check_log is a launch's: findings of its blocks, until
