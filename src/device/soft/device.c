@@ -88,6 +88,8 @@ static int soft_open(struct dev **out, const struct dev_events *events)
         return GM_CUDA_OPERATING_SYSTEM;
     }
     soft_sched_bound_scratch(d->sched, d->info[0].memory_total * d->count / SCRATCH_PART);
+    /* A program's own server has its environment. A daemon's clients may not: what the checker keeps is not charged. */
+    d->checks = secure_getenv("GMUX_CHECK") != NULL;
     const char *jit = secure_getenv("GMUX_SOFT_JIT");
     const struct soft_compiler_config compiler = { .owner = events->user };
     if ((!jit || strcmp(jit, "0") != 0) && soft_compiler_create(&d->compiler, &compiler) < 0)
@@ -207,6 +209,8 @@ static int check_begin(struct dev_client *c, const struct dev_call *call)
 {
     struct wire_call_check_begin w;
     wire_get_call_check_begin(call->args, &w);
+    if (!c->dev->checks)
+        return GM_CUDA_NOT_SUPPORTED;
     if (c->check || !gm_list_empty(&c->modules) || !w.checks ||
         (w.checks & ~(WIRE_CHECK_MEMORY | WIRE_CHECK_RACE | WIRE_CHECK_UNINIT)))
         return GM_CUDA_INVALID_VALUE;
