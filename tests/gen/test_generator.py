@@ -28,7 +28,7 @@ ROOT = HERE.parent.parent
 GENERATE = ROOT / "protocol" / "generate.py"
 CONTROL_OUTPUTS = ["messages.h", "messages.c", "ask.h", "ask.c", "serve.h", "serve.c", "wire.dict", "samples.c"]
 CUDA_OUTPUTS = ["cuda.h", "cudaTypedefs.h", "api.h", "exports.c", "tables.c", "loader.c", "procs.c", "errors.c", "trace.c",
-                "libcuda.map", "parity.c", "api-coverage.md"]
+                "libcuda.map", "parity.c", "wrong.c", "api-coverage.md"]
 CC = shlex.split(os.environ.get("CC", "cc"))
 CXX = shlex.split(os.environ.get("CXX", "c++"))
 

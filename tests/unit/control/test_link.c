@@ -271,13 +271,13 @@ Test(link, usage_answers_its_question_for_clients_that_are_there)
         .pid = 669, .device = 3, .memory_used = 5, .memory_limit = UINT64_MAX, .share_pct = 50
     };
     ctl_cmd_clients_row(&r, &s, ctl_server_client(&s, 669), &u);
-    cr_assert_str_eq(r.reply.data, "669\t0\t-\tstarting\t50.0\tnormal\t5\t-\t\n");
+    cr_assert_str_eq(r.reply.data, "669\t0\t-\tstarting\t50.0\tnormal\t5\t-\t\t-\t0.0\n");
     ctl_text_cut(&r.reply, 0);
     u.memory_limit = 9;
     u.failed = 700;
     u.priority = 1;
     ctl_cmd_clients_row(&r, &s, ctl_server_client(&s, 669), &u);
-    cr_assert_str_eq(r.reply.data, "669\t0\t-\tfailed\t50.0\tlow\t5\t9\t\n");
+    cr_assert_str_eq(r.reply.data, "669\t0\t-\tfailed\t50.0\tlow\t5\t9\t\t-\t0.0\n");
     ctl_text_finish(&r.reply);
     finish();
 }

@@ -61,15 +61,21 @@ Test(words, limits)
 
 Test(words, every_command_is_found_and_complete)
 {
-    static const char *const open[] = { "ps", "device_query", "version", "clients", "pending" };
+    static const char *const open[] = { "ps", "device_query", "version", "clients", "pending", "groups" };
+    static const char *const own[] = { "terminate_client", "limit_client", "limit_group" };
     for (const struct ctl_command *c = ctl_commands; c->name; c++) {
         cr_assert_eq(ctl_command_find(c->name), c, "%s: twice in the table?", c->name);
         cr_assert(c->exec && c->arguments && *c->help);
         bool asks = strncmp(c->name, "get_", 4) == 0;
         for (size_t i = 0; i < GM_ARRAY_LEN(open); i++)
             asks = asks || strcmp(c->name, open[i]) == 0;
-        bool owners = !asks && (strcmp(c->name, "terminate_client") == 0 || strcmp(c->name, "limit_client") == 0);
-        cr_assert_eq(c->flags, asks ? 0 : owners ? CTL_OWN : CTL_CHANGES, "%s: open to whom?", c->name);
+        bool owners = false;
+        for (size_t i = 0; i < GM_ARRAY_LEN(own); i++)
+            owners = owners || strcmp(c->name, own[i]) == 0;
+        bool kept = strncmp(c->name, "set_default_", 12) == 0 || strcmp(c->name, "limit_user") == 0 ||
+                    strcmp(c->name, "limit_group") == 0;
+        unsigned flags = asks ? 0 : owners ? CTL_OWN : CTL_CHANGES;
+        cr_assert_eq(c->flags, flags | (kept ? CTL_KEPT : 0), "%s: open to whom, and kept?", c->name);
     }
     cr_assert_null(ctl_command_find("bogus"));
     cr_assert_null(ctl_command_find(""));
