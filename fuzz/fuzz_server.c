@@ -22,6 +22,7 @@ static int fake_timer(uv_timer_t *timer, uv_timer_cb done, uint64_t timeout, uin
 #define uv_process_kill fake_kill
 #define uv_timer_start  fake_timer
 #include "server/executor.c"
+#include "server/program.c"
 #undef uv_spawn
 #undef uv_process_kill
 #undef uv_timer_start

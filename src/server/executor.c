@@ -440,33 +440,6 @@ static const struct srv_peer_ops executor_ops = {
     .drained = on_drained,
 };
 
-static int spawn(struct srv_executor *x, const char *program, int child_fd)
-{
-    char number[] = "3";
-    char *args[] = {
-        (char[]) { "gmux-executor" }, (char[]) { "--server" }, number, (char[]) { "--device" }, NULL, NULL
-    };
-    GM_AUTO_FREE char *device = strdup(x->server->device_name);
-    if (!device)
-        return -ENOMEM;
-    args[4] = device;
-    uv_stdio_container_t stdio[] = {
-        { .flags = UV_IGNORE },
-        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
-        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
-        { .flags = UV_INHERIT_FD, .data.fd = child_fd },
-    };
-    const uv_process_options_t options = {
-        .exit_cb = on_exit_status,
-        .file = program,
-        .args = args,
-        .stdio = stdio,
-        .stdio_count = GM_ARRAY_LEN(stdio),
-        .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is not for it */
-    };
-    return uv_spawn(&x->server->loop, &x->process, &options);
-}
-
 /* Process and socket; 0 or -errno. What is left of a failure is taken down by the loop. */
 static int start_process(struct srv_executor *x, const char *program)
 {
@@ -474,7 +447,7 @@ static int start_process(struct srv_executor *x, const char *program)
     int r = tp_pair(fds);
     if (r < 0)
         return r;
-    r = spawn(x, program, fds[1]);
+    r = srv_executor_spawn(x, program, fds[1], on_exit_status);
     x->process_alive = true; /* its handle is in use even where that failed */
     gm_close(fds[1]);
     if (r < 0) {

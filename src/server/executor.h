@@ -80,5 +80,7 @@ void srv_executor_settle(struct srv_executor *x);
 bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c);
 /* program.c: the path of the executor's program; false if it is not where it was looked for last. */
 GM_MUST_CHECK bool srv_executor_find(char *out, size_t size);
+/* program.c: starts it, with `child_fd` for its end of the socket; 0 or -errno of libuv. The handle is in use even after a failure. */
+GM_MUST_CHECK int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd, uv_exit_cb on_exit);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Where the executor's program is.
+ * The executor's program: where it is, and how it is started.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "server/executor.h"
+#include "server/server.h"
 
 /* Beside this program as installed or as built, or where the build said. */
 bool srv_executor_find(char *out, size_t size)
@@ -33,4 +36,31 @@ bool srv_executor_find(char *out, size_t size)
     }
     snprintf(out, size, "%s/gmux-executor", GMUX_LIBEXECDIR);
     return access(out, X_OK) == 0;
+}
+
+int srv_executor_spawn(struct srv_executor *x, const char *program, int child_fd, uv_exit_cb on_exit)
+{
+    char number[] = "3";
+    char *args[] = {
+        (char[]) { "gmux-executor" }, (char[]) { "--server" }, number, (char[]) { "--device" }, NULL, NULL
+    };
+    GM_AUTO_FREE char *device = strdup(x->server->device_name);
+    if (!device)
+        return -ENOMEM;
+    args[4] = device;
+    uv_stdio_container_t stdio[] = {
+        { .flags = UV_IGNORE },
+        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO }, /* its back end's complaints, if GMUX_LOG is set */
+        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
+        { .flags = UV_INHERIT_FD, .data.fd = child_fd },
+    };
+    const uv_process_options_t options = {
+        .exit_cb = on_exit,
+        .file = program,
+        .args = args,
+        .stdio = stdio,
+        .stdio_count = GM_ARRAY_LEN(stdio),
+        .flags = UV_PROCESS_DETACHED, /* a terminal's ^C is not for it */
+    };
+    return uv_spawn(&x->server->loop, &x->process, &options);
 }

@@ -17,9 +17,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "device/soft/loader/cache.h"
+#include "device/soft/loader/code.h"
 #include "device/soft/loader/helper.h"
 #include "device/soft/loader/key.h"
-#include "device/soft/loader/object.h"
 #include "device/soft/loader/queue.h"
 #include "device/soft/loader/refusal.h"
 #include "transport/memfd.h"
@@ -28,7 +28,7 @@
 #define TIMEOUT_MS_DEFAULT  30000u
 #define IDLE_MS_DEFAULT     10000u
 #define HELLO_TIMEOUT_NS    (10 * GM_NS_PER_S)
-#define QUICK_NS            GM_NS_PER_S          /* a job that takes longer is slow, if somebody else waits */
+#define QUICK_NS            GM_NS_PER_S          /* a job that takes longer is slow if others wait */
 #define SILENT_TIMES        10u                  /* a job may take so many times its processor time */
 #define LOOK_NS             (100 * GM_NS_PER_MS) /* .. which is looked at that often */
 
@@ -68,50 +68,6 @@ struct soft_compiler {
 };
 
 static int start_lane(struct lane *l);
-
-/* Code from an object. */
-struct compiled {
-    struct soft_code code;
-    struct loader_object *object;
-};
-
-static void compiled_destroy(struct soft_code *code)
-{
-    struct compiled *c = GM_CONTAINER_OF(code, struct compiled, code);
-    loader_object_unload(c->object);
-    free(c);
-}
-
-static bool info_fits(const struct soft_object_info *info, const struct soft_job_options *options)
-{
-    return info->magic == SOFT_JOB_MAGIC && info->abi == SOFT_ABI_VERSION &&
-           memcmp(info->ntid, options->ntid, sizeof(info->ntid)) == 0 && info->save_bytes <= (16u << 20) &&
-           info->local_bytes <= (16u << 20);
-}
-
-static struct soft_code *code_from_object(const void *bytes, size_t size, const struct soft_job_options *options,
-                                          char *why, size_t why_size)
-{
-    struct compiled *c = calloc(1, sizeof(*c));
-    if (!c || loader_object_load(bytes, size, &c->object, why, why_size) < 0) {
-        free(c);
-        return NULL;
-    }
-    const struct soft_object_info *info = loader_object_data(c->object, SOFT_INFO_SYMBOL, sizeof(*info));
-    void *run = loader_object_function(c->object, SOFT_ENTRY_SYMBOL);
-    if (!run || !info || !info_fits(info, options)) {
-        snprintf(why, why_size, "object without proper entry point and description");
-        compiled_destroy(&c->code);
-        return NULL;
-    }
-    memcpy(&c->code.run_block, &run, sizeof(run));
-    c->code.destroy = compiled_destroy;
-    c->code.save_bytes = info->save_bytes;
-    c->code.local_bytes = info->local_bytes;
-    c->code.tier = "compiled";
-    c->code.bytes = loader_object_size(c->object) + sizeof(*c);
-    return &c->code;
-}
 
 int soft_compiler_create(struct soft_compiler **out, const struct soft_compiler_config *config)
 {
@@ -192,7 +148,7 @@ static struct soft_code *cached(struct soft_compiler *c, const void *key, size_t
     *refused = loader_is_refusal(object, size, why, why_size);
     if (*refused)
         return NULL;
-    struct soft_code *code = code_from_object(object, size, options, why, why_size);
+    struct soft_code *code = loader_code_create(object, size, options, why, why_size);
     if (!code) {
         gm_warn(&topic, "cached object dropped: %s", why);
         loader_cache_remove(c->cache, key, key_size);
@@ -303,7 +259,7 @@ static struct soft_code *take_object(struct soft_compiler *c, const struct soft_
         snprintf(why, why_size, "%s", strerror(errno));
         return NULL;
     }
-    struct soft_code *code = code_from_object(bytes, size, &job->options, why, why_size);
+    struct soft_code *code = loader_code_create(bytes, size, &job->options, why, why_size);
     if (code && key) {
         pthread_mutex_lock(&c->put_lock);
         int r = loader_cache_put(c->cache, key, key_size, bytes, size);
