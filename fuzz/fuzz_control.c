@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "control/command.h"
+#include "control/group.h"
 #include "control/link.h"
 #include "control/users.h"
 
@@ -64,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                               .server_log = { .fd = -1, .echo = -1 },
                               .limits = { .share_pct = 100 },
                               .devices_count = 1,
+                              .loading = true, /* nothing is written down */
                               .quitting = true };
     uv_loop_init(&d.loop);
     timer = ctl_timer_create(&d.loop, ignore, NULL);
@@ -72,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     strcpy(d.devices[0].pci, "0000:06:00.0");
     gm_list_init(&d.conns);
     gm_list_init(&d.users);
+    gm_list_init(&d.groups);
     gm_list_init(&d.servers);
     gm_list_init(&d.queue);
     gm_list_init(&d.quits);
@@ -94,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     ctl_link_give_up(&s);
     ctl_users_free(&d);
+    ctl_groups_free(&d);
     assert(d.limits.share_pct > 0 && d.limits.share_pct <= 100);
     assert(s.limits.share_pct > 0 && s.limits.share_pct <= 100);
     assert(d.limits.memory_count <= CTL_MEMORY_LIMITS_MAX && s.limits.memory_count <= CTL_MEMORY_LIMITS_MAX);

