@@ -68,7 +68,7 @@ static struct question {
 static unsigned questions_count;
 static int image, unsealed, nothing;
 
-/* --- the executor's process ---------------------------------------------------------------------------------------- */
+/* --- the executor's process ------------------------------------------------------------------- */
 
 static int fake_spawn(uv_loop_t *loop, uv_process_t *p, const uv_process_options_t *options)
 {
@@ -109,7 +109,7 @@ static void end_executor(void)
     on_exit_of_process(p, 0, SIGKILL);
 }
 
-/* --- what the server says ------------------------------------------------------------------------------------------ */
+/* --- what the server says --------------------------------------------------------------------- */
 
 static void note_answer(void)
 {
@@ -179,7 +179,7 @@ static void run_server(void)
     }
 }
 
-/* --- what the others say ------------------------------------------------------------------------------------------- */
+/* --- what the others say ---------------------------------------------------------------------- */
 
 static void send_packet(int fd, const struct wire_enc *e, const int *fds, unsigned count)
 {
@@ -287,7 +287,7 @@ static void do_step(void)
     }
 }
 
-/* --- one life of a server ------------------------------------------------------------------------------------------ */
+/* --- one life of a server --------------------------------------------------------------------- */
 
 static void prepare(void)
 {

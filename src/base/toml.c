@@ -51,7 +51,7 @@ static void skip_blanks(struct reader *r)
         r->at++;
 }
 
-/* ---- strings ---- */
+/* --- strings ---------------------------------------------------------------------------------- */
 
 struct text {
     size_t size;
@@ -146,7 +146,7 @@ static bool read_string(struct reader *r, struct text *t, char quote)
     return true;
 }
 
-/* ---- keys ---- */
+/* --- keys ------------------------------------------------------------------------------------- */
 
 static bool add_key(struct reader *r, struct path *p, const char *key)
 {
@@ -215,7 +215,7 @@ static bool is_new(struct reader *r, const struct path *p, char kind)
     return true;
 }
 
-/* ---- values ---- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 /* A number as it is written, with its underscores between digits; into decimal. */
 static bool read_number(struct reader *r, struct text *t, enum gm_toml_type *type)
@@ -288,7 +288,7 @@ static bool read_value(struct reader *r, struct text *t, enum gm_toml_type *type
     return read_number(r, t, type);
 }
 
-/* ---- lines ---- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static bool read_end(struct reader *r)
 {

@@ -24,7 +24,7 @@ static void print_commands(void)
         printf("%s%s", c == cli_commands ? "" : " ", c->name);
 }
 
-/* ---- bash ---- */
+/* --- bash ------------------------------------------------------------------------------------- */
 
 static void bash_command(const struct cli_command *c)
 {
@@ -108,7 +108,7 @@ static void print_bash(void)
     fputs("\" -- \"$2\"))\n}\ncomplete -o default -F _gmux_control gmux-control nvidia-cuda-mps-control\n", stdout);
 }
 
-/* ---- zsh ---- */
+/* --- zsh -------------------------------------------------------------------------------------- */
 
 /* A text between quotes and brackets of zsh. */
 static void zsh_text(const char *s)
@@ -182,7 +182,7 @@ static void print_zsh(void)
     fputs("esac\n", stdout);
 }
 
-/* ---- fish ---- */
+/* --- fish ------------------------------------------------------------------------------------- */
 
 static void fish_text(const char *s)
 {

@@ -37,7 +37,7 @@ static void say(enum kind kind, const char *fmt, ...)
     problems += kind == BAD;
 }
 
-/* ---- a child that does what a program would ---- */
+/* --- a child that does what a program would --------------------------------------------------- */
 
 /* Which file `libcuda.so.1` is, for a program without paths of its own. */
 static void child_which(void)
@@ -107,7 +107,7 @@ static char *in_child(void (*what)(void), int *status)
     return text;
 }
 
-/* ---- findings ---- */
+/* --- findings --------------------------------------------------------------------------------- */
 
 static void check_library(const char *folder)
 {

@@ -70,11 +70,11 @@ UNKNOWN_SLOTS(TABLE_CONTEXT)
 UNKNOWN_SLOTS(TABLE_MODULE)
 UNKNOWN_SLOTS(TABLE_THIRD)
 
-/* --- context-local storage ----------------------------------------------------------------------------------------- */
+/* --- context-local storage -------------------------------------------------------------------- */
 
 static table_fn *const local_table[] = { SLOT(rt_local_put), SLOT(rt_local_delete), SLOT(rt_local_get), NULL };
 
-/* --- the runtime's callback hooks: arrays of flags, none of them set ------------------------------------------------ */
+/* --- the runtime's callback hooks: arrays of flags, none of them set -------------------------- */
 
 static CUresult hooks_calls(void **flags, size_t *count)
 {
@@ -92,7 +92,7 @@ static CUresult hooks_domains(void **flags, size_t *count)
     return CUDA_SUCCESS;
 }
 
-/* --- small questions about contexts --------------------------------------------------------------------------------- */
+/* --- small questions about contexts ----------------------------------------------------------- */
 
 static CUresult tls_current(CUcontext *out)
 {
@@ -162,7 +162,7 @@ static CUresult stream_number(CUcontext context GM_UNUSED, CUstream handle, uint
     return r;
 }
 
-/* --- the tables: their size in bytes, then their functions ----------------------------------------------------------- */
+/* --- the tables: their size in bytes, then their functions ------------------------------------ */
 
 static table_fn *hooks_table[7];
 static table_fn *tls_table[3];
@@ -199,7 +199,7 @@ static void fill_tables(void)
     FILL(third_table, TABLE_THIRD);
 }
 
-/* --- the tables by name --------------------------------------------------------------------------------------------- */
+/* --- the tables by name ----------------------------------------------------------------------- */
 
 static const struct {
     const char id[GM_UUID_TEXT];
@@ -218,7 +218,7 @@ static const struct {
     { "1734dc26-800d-4745-8726-c0f1e7dd8bca", third_table },
 };
 
-static atomic_bool given; /* one of ours: whoever has it keeps to the session */
+static atomic_bool given; /* one of ours: a program that has it keeps to the session */
 
 static const void *find(const CUuuid *id, const char *text)
 {

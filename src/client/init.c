@@ -29,7 +29,7 @@ CUresult rt_cuDriverGetVersion(int *driverVersion)
     return driverVersion ? (CUresult)rt_attach_driver_version(driverVersion) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- the table ---------------------------------------------------------------------------------------------------- */
+/* --- the table -------------------------------------------------------------------------------- */
 
 static void after_fork_in_child(void)
 {

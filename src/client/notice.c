@@ -45,7 +45,7 @@ static int forget_callback(bool log, const void *handle)
     return CUDA_SUCCESS;
 }
 
-/* --- notifications ------------------------------------------------------------------------------------------------ */
+/* --- notifications ---------------------------------------------------------------------------- */
 
 static int enter_device(CUdevice device)
 {
@@ -75,7 +75,7 @@ CUresult rt_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallback
     return r ? r : forget_callback(false, callback);
 }
 
-/* --- the log ------------------------------------------------------------------------------------------------------ */
+/* --- the log ---------------------------------------------------------------------------------- */
 
 CUresult rt_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData GM_UNUSED,
                                    CUlogsCallbackHandle *callback_out)
@@ -134,7 +134,7 @@ CUresult rt_cuLogsDumpToMemory(CUlogIterator *iterator GM_UNUSED, char *buffer, 
     return CUDA_SUCCESS;
 }
 
-/* --- profiling: nobody profiles a session ------------------------------------------------------------------------- */
+/* --- profiling: nobody profiles a session ----------------------------------------------------- */
 
 CUresult rt_cuProfilerStart(void)
 {

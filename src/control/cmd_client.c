@@ -60,7 +60,7 @@ void ctl_cmd_get_device_client_list(struct ctl_request *r)
     }
 }
 
-/* ---- ps ---- */
+/* --- ps --------------------------------------------------------------------------------------- */
 
 static void reply_ps_row(struct ctl_request *r, const struct ctl_server *s, const struct ctl_client *c,
                          const struct ctl_context *context)
@@ -128,7 +128,7 @@ void ctl_cmd_terminate_client(struct ctl_request *r)
         ctl_server_terminate(s, (uint32_t)client, r);
 }
 
-/* ---- device_query ---- */
+/* --- device_query ----------------------------------------------------------------------------- */
 
 static void reply_device(struct ctl_request *r, unsigned ordinal, const struct ctl_device *device, bool csv)
 {

@@ -12,7 +12,7 @@
 #include "control/link.h"
 #include "control/users.h"
 
-/* ---- clients ---- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 void ctl_cmd_clients(struct ctl_request *r)
 {
@@ -46,7 +46,7 @@ void ctl_cmd_clients_row(struct ctl_request *r, const struct ctl_server *s, cons
               c->group && may ? c->group->name : "-", s->guarantees ? c->wish.guarantee_pct : 0);
 }
 
-/* ---- pending ---- */
+/* --- pending ---------------------------------------------------------------------------------- */
 
 static void pending_row(struct ctl_request *r, const struct ctl_conn *c, const char *why)
 {
@@ -70,7 +70,7 @@ void ctl_cmd_pending(struct ctl_request *r)
         pending_row(r, c, "another user's server has the device");
 }
 
-/* ---- limits of clients, users and groups ---- */
+/* --- limits of clients, users and groups ------------------------------------------------------ */
 
 /* The words from `first` on. False once the answer says why not. */
 static bool read_limits(struct ctl_request *r, unsigned first, enum ctl_wish_of of, struct ctl_wish *wish)

@@ -17,7 +17,7 @@ static struct ctl_server *named_server(struct ctl_request *r)
     return s;
 }
 
-/* ---- share ---- */
+/* --- share ------------------------------------------------------------------------------------ */
 
 void ctl_cmd_get_default_share(struct ctl_request *r)
 {
@@ -47,7 +47,7 @@ void ctl_cmd_set_share(struct ctl_request *r)
     ctl_reply(r, "%.1f\n", s->limits.share_pct);
 }
 
-/* ---- device memory ---- */
+/* --- device memory ---------------------------------------------------------------------------- */
 
 static void reply_memory(struct ctl_request *r, const struct ctl_limits *l, const char *device)
 {
@@ -81,7 +81,7 @@ void ctl_cmd_set_memory(struct ctl_request *r)
         ctl_server_limits_changed(s);
 }
 
-/* ---- priority ---- */
+/* --- priority --------------------------------------------------------------------------------- */
 
 void ctl_cmd_get_default_priority(struct ctl_request *r)
 {

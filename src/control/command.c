@@ -110,7 +110,7 @@ void ctl_request_orphan(struct ctl_request *r)
     r->conn = NULL;
 }
 
-/* Whoever keeps a request waiting and leaves was trusted: others' requests are answered at once. */
+/* A UI that leaves a request waiting was trusted: others' requests are answered at once. */
 static void log_line(const struct ctl_request *r, const char *p, size_t n)
 {
     if (r->conn)

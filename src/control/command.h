@@ -74,11 +74,11 @@ bool ctl_words_have(const struct ctl_words *w, const char *name);
 
 /* Executes a line for `c`, which gets the reply (NULL: nobody). False if the line is too long, or without memory. */
 GM_MUST_CHECK bool ctl_command_run(struct ctl_daemon *d, struct ctl_conn *c, bool may_change, const char *line);
-/* The same for a line that came over a UI connection. */
+/* As above, for a line that came over a UI connection. */
 void ctl_command_received(struct ctl_conn *c, const char *line);
 
 void ctl_reply(struct ctl_request *r, const char *fmt, ...) GM_PRINTF(2, 3);
-/* Whether whoever sent it may act on, and see all of, what is that user's. */
+/* Whether its sender may act on, and see all of, what is that user's. */
 bool ctl_request_may(const struct ctl_request *r, uid_t owner);
 /* The request outlives its function. */
 void ctl_request_keep(struct ctl_request *r);

@@ -26,7 +26,7 @@ struct ctl_config {
 
 /* Options become environment variables where those are not set. 0, or -1 with one line in `why`. */
 GM_MUST_CHECK int ctl_config_read(struct ctl_config *c, const char *path, char *why, unsigned why_size);
-/* The same without any effect. */
+/* As above, without any effect. */
 GM_MUST_CHECK int ctl_config_check(const char *path, char *why, unsigned why_size);
 /* Before it is read again: the environment is without what it has set. */
 void ctl_config_forget(const struct ctl_config *c);

@@ -1,6 +1,6 @@
 /*
  * Accepted connections, as long as they are the daemon's: until a client has been handed to its server, or a UI has
- * left. The first message says what the peer is. Whoever says something else, something malformed, or nothing, is
+ * left. The first message says what the peer is. A peer that says something else, something malformed, or nothing, is
  * dropped with a line in the log.
  */
 #include <errno.h>

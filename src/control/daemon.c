@@ -34,11 +34,11 @@
 /* Log lines that strangers may cause: at once, and in the long run. */
 #define STRANGER_BURST 1000
 #define STRANGER_RATE  50
-/* The same for UIs of root and of the daemon's user, who look at long lists. */
+/* As above, for UIs of root and of the daemon's user, who look at long lists. */
 #define TRUSTED_BURST 20000
 #define TRUSTED_RATE  1000
 
-/* ---- log ---- */
+/* --- log -------------------------------------------------------------------------------------- */
 
 void ctl_log(struct ctl_daemon *d, const char *fmt, ...)
 {
@@ -85,7 +85,7 @@ void ctl_log_ui(const struct ctl_conn *c, const char *fmt, ...)
     va_end(ap);
 }
 
-/* ---- end ---- */
+/* --- end -------------------------------------------------------------------------------------- */
 
 static void close_handle(uv_handle_t *h)
 {
@@ -156,7 +156,7 @@ void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms)
     ctl_daemon_server_gone(d);
 }
 
-/* ---- start ---- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 static void on_listener(uv_poll_t *poll, int status, int events)
 {

@@ -150,7 +150,7 @@ struct ctl_daemon {
     bool finished;
 };
 
-/* ---- daemon.c ---- */
+/* --- daemon.c --------------------------------------------------------------------------------- */
 
 /* Runs the daemon until it is told to quit. `ready_fd` gets one byte once it listens (-1: nobody waits); what goes
  * wrong before is said on standard error. The exit status of the process. */
@@ -173,7 +173,7 @@ void ctl_daemon_quit(struct ctl_daemon *d, int64_t force_ms);
 /* A server is gone: the next user's turn, or the end. */
 void ctl_daemon_server_gone(struct ctl_daemon *d);
 
-/* ---- conn.c ---- */
+/* --- conn.c ----------------------------------------------------------------------------------- */
 
 enum ctl_conn_phase {
     CTL_CONN_NEW,     /* has said nothing yet */
@@ -203,7 +203,7 @@ struct ctl_conn {
 void ctl_conn_accept(struct ctl_daemon *d, int listener, bool privileged);
 /* Closes and frees. */
 void ctl_conn_close(struct ctl_conn *c);
-/* The same with a log line: the peer did something it must not. */
+/* As above, with a log line: the peer did something it must not. */
 void ctl_conn_drop(struct ctl_conn *c, const char *reason);
 /* Answers a hello in the negative, and closes. */
 void ctl_conn_refuse(struct ctl_conn *c, int result, const char *reason);
@@ -214,7 +214,7 @@ size_t ctl_conn_unread(const struct ctl_daemon *d, uid_t uid);
 /* Drops connections that have been silent, or have not read, too long; restarts its timer. */
 void ctl_conn_sweep(void *daemon);
 
-/* ---- queue.c ---- */
+/* --- queue.c ---------------------------------------------------------------------------------- */
 
 /* A client has said hello: hands it to its server, or has it wait for one, or refuses it. */
 void ctl_queue_admit(struct ctl_conn *c);

@@ -16,7 +16,7 @@ void ctl_link_send(struct ctl_server *s, const struct wire_enc *e)
         ctl_server_kill(s, "it does not read its link");
 }
 
-/* ---- server.log ---- */
+/* --- server.log ------------------------------------------------------------------------------- */
 
 /* Lines before the server has its device are tagged differently in NVIDIA's log. */
 static const char *tag_of(struct ctl_server *s, const char *line)
@@ -46,7 +46,7 @@ static void on_log(struct ctl_server *s, struct tp_packet *p)
         ctl_link_log(s, m.line);
 }
 
-/* ---- start ---- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 static void format_uuid(char out[41], struct wire_bytes uuid)
 {
@@ -111,7 +111,7 @@ static void on_failed(struct ctl_server *s, struct tp_packet *p)
     ctl_text_clean(s->cause);
 }
 
-/* ---- clients ---- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 static void set_context(struct ctl_client *c, const struct wire_link_client_state *m)
 {
@@ -189,7 +189,7 @@ static void on_fault(struct ctl_server *s, struct tp_packet *p)
         ctl_log(s->daemon, "Server %d: fault: %s (error %d)", (int)s->pid, m.text, m.result);
 }
 
-/* ---- commands that ask a server ---- */
+/* --- commands that ask a server --------------------------------------------------------------- */
 
 static void give_up(struct ctl_request *r)
 {
@@ -289,7 +289,7 @@ static void on_usage(struct ctl_server *s, struct tp_packet *p)
     }
 }
 
-/* ---- what a server may say, and when ---- */
+/* --- what a server may say, and when ---------------------------------------------------------- */
 
 #define STARTING (1u << CTL_SERVER_STARTING)
 #define RUNNING  (1u << CTL_SERVER_ACTIVE | 1u << CTL_SERVER_STOPPING)

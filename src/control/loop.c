@@ -214,7 +214,7 @@ void ctl_channel_close(struct ctl_channel *c)
         close_channel(c, true);
 }
 
-/* ---- lines ---- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 #define LINE_MAX_BYTES 1024
 
@@ -318,7 +318,7 @@ void ctl_lines_close(struct ctl_lines *l)
     uv_close((uv_handle_t *)&l->poll, free_lines);
 }
 
-/* ---- timers ---- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 struct ctl_timer {
     uv_timer_t timer;

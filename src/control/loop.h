@@ -17,7 +17,7 @@ struct ctl_channel;
 struct ctl_lines;
 struct ctl_timer;
 
-/* ---- packets ---- */
+/* --- packets ---------------------------------------------------------------------------------- */
 
 struct ctl_channel_ops {
     /* One packet; its strings are gone after the call, descriptors nobody took are closed. */
@@ -47,7 +47,7 @@ void ctl_channel_drain(struct ctl_channel *c);
 /* NULL is fine. */
 void ctl_channel_close(struct ctl_channel *c);
 
-/* ---- lines ---- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 /* One line without its newline; control characters have been replaced, long lines cut. */
 typedef void (*ctl_line_fn)(void *owner, const char *line);
@@ -57,7 +57,7 @@ struct ctl_lines *ctl_lines_create(uv_loop_t *loop, int fd, ctl_line_fn line, vo
 void ctl_lines_drain(struct ctl_lines *l);
 void ctl_lines_close(struct ctl_lines *l);
 
-/* ---- timers ---- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 struct ctl_timer *ctl_timer_create(uv_loop_t *loop, void (*fire)(void *owner), void *owner);
 /* (Re)starts it; one shot. */

@@ -79,7 +79,7 @@ static int take_lock(struct ctl_daemon *d, char *problem)
     struct stat st;
     if (d->lock_fd >= 0 && fstat(d->lock_fd, &st) == 0 && is_ours(d, CTL_LOCK_FILE, &st))
         return fcntl(d->lock_fd, F_SETFD, FD_CLOEXEC);
-    /* Ours alone: whoever can open it can lock it, and keep every daemon out. */
+    /* Ours alone: anybody who can open it can lock it, and keep every daemon out. */
     GM_AUTO_FD int fd =
         openat(d->pipe_fd, CTL_LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
@@ -280,7 +280,7 @@ int ctl_place_restore(struct ctl_daemon *d)
     char problem[PROBLEM];
     if (is_whole(d))
         return 0;
-    /* Whoever removes it may not be done, and take away the directory or a name that was just made. */
+    /* The one that removes it may not be done, and take away the directory or a name that was just made. */
     int r = make_again(d, problem);
     for (unsigned tries = 0; r < 0 && tries < TRIES; tries++) {
         sched_yield();

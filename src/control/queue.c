@@ -1,7 +1,7 @@
 /*
  * Which server a client gets. Each user has one, so users do not wait for each other; in the multi-user mode all
  * share the daemon's. In the exclusive mode (NVIDIA's classic behaviour) there is one server at a time: clients of
- * another user queue, the running server is ended once its own clients have left, and whoever comes meanwhile queues
+ * another user queue, the running server is ended once its own clients have left, and clients that come meanwhile queue
  * behind, so that nobody starves. A device in EXCLUSIVE_PROCESS mode admits one context: there it is the same without
  * being asked for, as soon as a server has said so. A server that runs as some user is that user's: its word that the
  * device is its alone makes nobody wait but those whose own server finds no room there.

@@ -1,6 +1,6 @@
 /*
  * The daemon started anew from its program file, in the same process: for a new version under running programs. What
- * programs need in order to find a daemon is never gone: the sockets, with whoever waits in them, and the lock pass to
+ * programs need in order to find a daemon is never gone: the sockets, with those who wait in them, and the lock pass to
  * the new program. Servers come back to it as to any next daemon (return.h).
  */
 #ifndef GMUX_CONTROL_RESTART_H

@@ -106,7 +106,7 @@ static void destroy(struct ctl_server *s)
     ctl_daemon_server_gone(d);
 }
 
-/* ---- start ---- */
+/* --- start ------------------------------------------------------------------------------------ */
 
 /* The device turned out to admit one server, and another user's was there first: its clients wait for their turn. */
 static bool waits_for_turn(struct ctl_server *s)
@@ -211,7 +211,7 @@ static void start(struct ctl_server *s)
     send_setup(s);
 }
 
-/* ---- clients ---- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 struct ctl_client *ctl_server_client(struct ctl_server *s, uint32_t key)
 {
@@ -370,7 +370,7 @@ void ctl_server_limits_changed(struct ctl_server *s)
     ctl_link_send(s, &e);
 }
 
-/* ---- end ---- */
+/* --- end -------------------------------------------------------------------------------------- */
 
 void ctl_server_kill(struct ctl_server *s, const char *reason)
 {

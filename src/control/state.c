@@ -15,7 +15,7 @@
 #define NEW_NAME       FILE_NAME ".new"
 #define SIZE_MAX_BYTES (4 << 20)
 
-/* ---- to a file ---- */
+/* --- to a file -------------------------------------------------------------------------------- */
 
 static void put_limits(struct ctl_text *t, const struct ctl_wish *w)
 {
@@ -88,7 +88,7 @@ void ctl_state_remove(struct ctl_daemon *d)
     unlinkat(d->pipe_fd, FILE_NAME, 0);
 }
 
-/* ---- from a file ---- */
+/* --- from a file ------------------------------------------------------------------------------ */
 
 /* Only what this user has written himself counts. */
 static FILE *open_state(struct ctl_daemon *d)

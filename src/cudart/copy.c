@@ -144,7 +144,7 @@ cudaError_t crt_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, siz
     return crt_of(cuMemcpy2DAsync(&c, stream));
 }
 
-/* --- arrays in two dimensions --- */
+/* --- arrays in two dimensions ----------------------------------------------------------------- */
 
 static cudaError_t to_array(CUDA_MEMCPY2D *c, cudaArray_t dst, size_t x, size_t y, const void *src, size_t spitch,
                             size_t width, size_t height, enum cudaMemcpyKind kind)
@@ -257,7 +257,7 @@ cudaError_t crt_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t x, 
     return rows((cudaArray_t)(uintptr_t)src, x, y, dst, count, kind, false, own);
 }
 
-/* --- three dimensions --- */
+/* --- three dimensions ------------------------------------------------------------------------- */
 
 cudaError_t crt_copy3d(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
@@ -315,7 +315,7 @@ cudaError_t crt_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_
     return r ? r : crt_of(cuMemcpy3DAsync(&c, stream));
 }
 
-/* --- variables --- */
+/* --- variables -------------------------------------------------------------------------------- */
 
 static cudaError_t part_of(const void *symbol, size_t count, size_t offset, void **out)
 {
@@ -373,7 +373,7 @@ cudaError_t crt_cudaGetSymbolSize(size_t *size, const void *symbol)
     return size ? crt_variable(symbol, &p, size) : cudaErrorInvalidValue;
 }
 
-/* --- fills --- */
+/* --- fills ------------------------------------------------------------------------------------ */
 
 cudaError_t crt_cudaMemset(void *p, int value, size_t count, cudaStream_t own)
 {

@@ -14,140 +14,124 @@ static const struct {
     size_t offset;
     CUdevice_attribute attribute;
 } ints[] = {
+/* One property a line. */
+/* clang-format off */
 #define ONE(field, name) { offsetof(struct cudaDeviceProp, field), CU_DEVICE_ATTRIBUTE_##name },
-    ONE(regsPerBlock, MAX_REGISTERS_PER_BLOCK) ONE(warpSize, WARP_SIZE) ONE(
-        maxThreadsPerBlock,
-        MAX_THREADS_PER_BLOCK) ONE(maxThreadsDim[0],
-                                   MAX_BLOCK_DIM_X) ONE(maxThreadsDim[1],
-                                                        MAX_BLOCK_DIM_Y) ONE(maxThreadsDim[2],
-                                                                             MAX_BLOCK_DIM_Z) ONE(maxGridSize[0],
-                                                                                                  MAX_GRID_DIM_X)
-        ONE(maxGridSize[1], MAX_GRID_DIM_Y) ONE(maxGridSize[2], MAX_GRID_DIM_Z) ONE(major, COMPUTE_CAPABILITY_MAJOR) ONE(
-            minor,
-            COMPUTE_CAPABILITY_MINOR) ONE(multiProcessorCount, MULTIPROCESSOR_COUNT) ONE(integrated,
-                                                                                         INTEGRATED) ONE(canMapHostMemory,
-                                                                                                         CAN_MAP_HOST_MEMORY)
-            ONE(maxTexture1D, MAXIMUM_TEXTURE1D_WIDTH) ONE(maxTexture1DMipmap, MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH) ONE(
-                maxTexture2D
-                    [0],
-                MAXIMUM_TEXTURE2D_WIDTH) ONE(maxTexture2D[1], MAXIMUM_TEXTURE2D_HEIGHT) ONE(maxTexture2DMipmap[0],
-                                                                                            MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH)
-                ONE(maxTexture2DMipmap[1], MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT) ONE(maxTexture2DLinear[0], MAXIMUM_TEXTURE2D_LINEAR_WIDTH) ONE(
-                    maxTexture2DLinear[1],
-                    MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) ONE(maxTexture2DLinear[2],
-                                                         MAXIMUM_TEXTURE2D_LINEAR_PITCH) ONE(maxTexture2DGather[0],
-                                                                                             MAXIMUM_TEXTURE2D_GATHER_WIDTH) ONE(maxTexture2DGather
-                                                                                                                                     [1],
-                                                                                                                                 MAXIMUM_TEXTURE2D_GATHER_HEIGHT)
-                    ONE(maxTexture3D[0], MAXIMUM_TEXTURE3D_WIDTH) ONE(maxTexture3D[1], MAXIMUM_TEXTURE3D_HEIGHT) ONE(
-                        maxTexture3D
-                            [2],
-                        MAXIMUM_TEXTURE3D_DEPTH) ONE(maxTexture3DAlt[0],
-                                                     MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE) ONE(maxTexture3DAlt[1], MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE)
-                        ONE(maxTexture3DAlt[2], MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE) ONE(maxTextureCubemap, MAXIMUM_TEXTURECUBEMAP_WIDTH) ONE(
-                            maxTexture1DLayered[0],
-                            MAXIMUM_TEXTURE1D_LAYERED_WIDTH) ONE(maxTexture1DLayered[1],
-                                                                 MAXIMUM_TEXTURE1D_LAYERED_LAYERS) ONE(maxTexture2DLayered[0],
-                                                                                                       MAXIMUM_TEXTURE2D_LAYERED_WIDTH)
-                            ONE(maxTexture2DLayered[1], MAXIMUM_TEXTURE2D_LAYERED_HEIGHT) ONE(maxTexture2DLayered[2], MAXIMUM_TEXTURE2D_LAYERED_LAYERS) ONE(
-                                maxTextureCubemapLayered
-                                    [0],
-                                MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH) ONE(maxTextureCubemapLayered[1],
-                                                                          MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS)
-                                ONE(maxSurface1D, MAXIMUM_SURFACE1D_WIDTH) ONE(maxSurface2D[0], MAXIMUM_SURFACE2D_WIDTH) ONE(
-                                    maxSurface2D
-                                        [1],
-                                    MAXIMUM_SURFACE2D_HEIGHT) ONE(maxSurface3D[0],
-                                                                  MAXIMUM_SURFACE3D_WIDTH) ONE(maxSurface3D[1],
-                                                                                               MAXIMUM_SURFACE3D_HEIGHT)
-                                    ONE(maxSurface3D[2], MAXIMUM_SURFACE3D_DEPTH) ONE(
-                                        maxSurface1DLayered[0],
-                                        MAXIMUM_SURFACE1D_LAYERED_WIDTH) ONE(maxSurface1DLayered[1],
-                                                                             MAXIMUM_SURFACE1D_LAYERED_LAYERS)
-                                        ONE(maxSurface2DLayered[0], MAXIMUM_SURFACE2D_LAYERED_WIDTH) ONE(
-                                            maxSurface2DLayered[1],
-                                            MAXIMUM_SURFACE2D_LAYERED_HEIGHT) ONE(maxSurface2DLayered[2],
-                                                                                  MAXIMUM_SURFACE2D_LAYERED_LAYERS) ONE(maxSurfaceCubemap,
-                                                                                                                        MAXIMUM_SURFACECUBEMAP_WIDTH)
-                                            ONE(maxSurfaceCubemapLayered[0], MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH) ONE(
-                                                maxSurfaceCubemapLayered
-                                                    [1],
-                                                MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS) ONE(concurrentKernels, CONCURRENT_KERNELS) ONE(ECCEnabled,
-                                                                                                                                      ECC_ENABLED)
-                                                ONE(pciBusID, PCI_BUS_ID) ONE(pciDeviceID, PCI_DEVICE_ID) ONE(pciDomainID, PCI_DOMAIN_ID) ONE(
-                                                    tccDriver, TCC_DRIVER) ONE(asyncEngineCount,
-                                                                               ASYNC_ENGINE_COUNT) ONE(unifiedAddressing, UNIFIED_ADDRESSING)
-                                                    ONE(memoryBusWidth, GLOBAL_MEMORY_BUS_WIDTH) ONE(l2CacheSize, L2_CACHE_SIZE) ONE(
-                                                        persistingL2CacheMaxSize,
-                                                        MAX_PERSISTING_L2_CACHE_SIZE) ONE(maxThreadsPerMultiProcessor,
-                                                                                          MAX_THREADS_PER_MULTIPROCESSOR) ONE(streamPrioritiesSupported,
-                                                                                                                              STREAM_PRIORITIES_SUPPORTED)
-                                                        ONE(globalL1CacheSupported, GLOBAL_L1_CACHE_SUPPORTED) ONE(
-                                                            localL1CacheSupported,
-                                                            LOCAL_L1_CACHE_SUPPORTED) ONE(regsPerMultiprocessor,
-                                                                                          MAX_REGISTERS_PER_MULTIPROCESSOR)
-                                                            ONE(managedMemory, MANAGED_MEMORY) ONE(isMultiGpuBoard, MULTI_GPU_BOARD) ONE(
-                                                                multiGpuBoardGroupID,
-                                                                MULTI_GPU_BOARD_GROUP_ID) ONE(hostNativeAtomicSupported,
-                                                                                              HOST_NATIVE_ATOMIC_SUPPORTED)
-                                                                ONE(pageableMemoryAccess, PAGEABLE_MEMORY_ACCESS) ONE(
-                                                                    concurrentManagedAccess,
-                                                                    CONCURRENT_MANAGED_ACCESS) ONE(computePreemptionSupported,
-                                                                                                   COMPUTE_PREEMPTION_SUPPORTED) ONE(canUseHostPointerForRegisteredMem,
-                                                                                                                                     CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)
-                                                                    ONE(cooperativeLaunch, COOPERATIVE_LAUNCH) ONE(
-                                                                        pageableMemoryAccessUsesHostPageTables,
-                                                                        PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES) ONE(directManagedMemAccessFromHost,
-                                                                                                                          DIRECT_MANAGED_MEM_ACCESS_FROM_HOST)
-                                                                        ONE(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR) ONE(
-                                                                            accessPolicyMaxWindowSize,
-                                                                            MAX_ACCESS_POLICY_WINDOW_SIZE) ONE(hostRegisterSupported, HOST_REGISTER_SUPPORTED)
-                                                                            ONE(sparseCudaArraySupported, SPARSE_CUDA_ARRAY_SUPPORTED) ONE(
-                                                                                hostRegisterReadOnlySupported,
-                                                                                READ_ONLY_HOST_REGISTER_SUPPORTED) ONE(timelineSemaphoreInteropSupported, TIMELINE_SEMAPHORE_INTEROP_SUPPORTED)
-                                                                                ONE(memoryPoolsSupported, MEMORY_POOLS_SUPPORTED) ONE(
-                                                                                    gpuDirectRDMASupported,
-                                                                                    GPU_DIRECT_RDMA_SUPPORTED) ONE(gpuDirectRDMAFlushWritesOptions,
-                                                                                                                   GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)
-                                                                                    ONE(gpuDirectRDMAWritesOrdering, GPU_DIRECT_RDMA_WRITES_ORDERING) ONE(
-                                                                                        memoryPoolSupportedHandleTypes,
-                                                                                        MEMPOOL_SUPPORTED_HANDLE_TYPES)
-                                                                                        ONE(deferredMappingCudaArraySupported,
-                                                                                            DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED)
-                                                                                            ONE(ipcEventSupported,
-                                                                                                IPC_EVENT_SUPPORTED)
-                                                                                                ONE(clusterLaunch, CLUSTER_LAUNCH) ONE(
-                                                                                                    unifiedFunctionPointers,
-                                                                                                    UNIFIED_FUNCTION_POINTERS)
+    ONE(regsPerBlock, MAX_REGISTERS_PER_BLOCK)
+    ONE(warpSize, WARP_SIZE)
+    ONE(maxThreadsPerBlock, MAX_THREADS_PER_BLOCK)
+    ONE(maxThreadsDim[0], MAX_BLOCK_DIM_X)
+    ONE(maxThreadsDim[1], MAX_BLOCK_DIM_Y)
+    ONE(maxThreadsDim[2], MAX_BLOCK_DIM_Z)
+    ONE(maxGridSize[0], MAX_GRID_DIM_X)
+    ONE(maxGridSize[1], MAX_GRID_DIM_Y)
+    ONE(maxGridSize[2], MAX_GRID_DIM_Z)
+    ONE(major, COMPUTE_CAPABILITY_MAJOR)
+    ONE(minor, COMPUTE_CAPABILITY_MINOR)
+    ONE(multiProcessorCount, MULTIPROCESSOR_COUNT)
+    ONE(integrated, INTEGRATED)
+    ONE(canMapHostMemory, CAN_MAP_HOST_MEMORY)
+    ONE(maxTexture1D, MAXIMUM_TEXTURE1D_WIDTH)
+    ONE(maxTexture1DMipmap, MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH)
+    ONE(maxTexture2D[0], MAXIMUM_TEXTURE2D_WIDTH)
+    ONE(maxTexture2D[1], MAXIMUM_TEXTURE2D_HEIGHT)
+    ONE(maxTexture2DMipmap[0], MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH)
+    ONE(maxTexture2DMipmap[1], MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT)
+    ONE(maxTexture2DLinear[0], MAXIMUM_TEXTURE2D_LINEAR_WIDTH)
+    ONE(maxTexture2DLinear[1], MAXIMUM_TEXTURE2D_LINEAR_HEIGHT)
+    ONE(maxTexture2DLinear[2], MAXIMUM_TEXTURE2D_LINEAR_PITCH)
+    ONE(maxTexture2DGather[0], MAXIMUM_TEXTURE2D_GATHER_WIDTH)
+    ONE(maxTexture2DGather[1], MAXIMUM_TEXTURE2D_GATHER_HEIGHT)
+    ONE(maxTexture3D[0], MAXIMUM_TEXTURE3D_WIDTH)
+    ONE(maxTexture3D[1], MAXIMUM_TEXTURE3D_HEIGHT)
+    ONE(maxTexture3D[2], MAXIMUM_TEXTURE3D_DEPTH)
+    ONE(maxTexture3DAlt[0], MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE)
+    ONE(maxTexture3DAlt[1], MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE)
+    ONE(maxTexture3DAlt[2], MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE)
+    ONE(maxTextureCubemap, MAXIMUM_TEXTURECUBEMAP_WIDTH)
+    ONE(maxTexture1DLayered[0], MAXIMUM_TEXTURE1D_LAYERED_WIDTH)
+    ONE(maxTexture1DLayered[1], MAXIMUM_TEXTURE1D_LAYERED_LAYERS)
+    ONE(maxTexture2DLayered[0], MAXIMUM_TEXTURE2D_LAYERED_WIDTH)
+    ONE(maxTexture2DLayered[1], MAXIMUM_TEXTURE2D_LAYERED_HEIGHT)
+    ONE(maxTexture2DLayered[2], MAXIMUM_TEXTURE2D_LAYERED_LAYERS)
+    ONE(maxTextureCubemapLayered[0], MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH)
+    ONE(maxTextureCubemapLayered[1], MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS)
+    ONE(maxSurface1D, MAXIMUM_SURFACE1D_WIDTH)
+    ONE(maxSurface2D[0], MAXIMUM_SURFACE2D_WIDTH)
+    ONE(maxSurface2D[1], MAXIMUM_SURFACE2D_HEIGHT)
+    ONE(maxSurface3D[0], MAXIMUM_SURFACE3D_WIDTH)
+    ONE(maxSurface3D[1], MAXIMUM_SURFACE3D_HEIGHT)
+    ONE(maxSurface3D[2], MAXIMUM_SURFACE3D_DEPTH)
+    ONE(maxSurface1DLayered[0], MAXIMUM_SURFACE1D_LAYERED_WIDTH)
+    ONE(maxSurface1DLayered[1], MAXIMUM_SURFACE1D_LAYERED_LAYERS)
+    ONE(maxSurface2DLayered[0], MAXIMUM_SURFACE2D_LAYERED_WIDTH)
+    ONE(maxSurface2DLayered[1], MAXIMUM_SURFACE2D_LAYERED_HEIGHT)
+    ONE(maxSurface2DLayered[2], MAXIMUM_SURFACE2D_LAYERED_LAYERS)
+    ONE(maxSurfaceCubemap, MAXIMUM_SURFACECUBEMAP_WIDTH)
+    ONE(maxSurfaceCubemapLayered[0], MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH)
+    ONE(maxSurfaceCubemapLayered[1], MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS)
+    ONE(concurrentKernels, CONCURRENT_KERNELS)
+    ONE(ECCEnabled, ECC_ENABLED)
+    ONE(pciBusID, PCI_BUS_ID)
+    ONE(pciDeviceID, PCI_DEVICE_ID)
+    ONE(pciDomainID, PCI_DOMAIN_ID)
+    ONE(tccDriver, TCC_DRIVER)
+    ONE(asyncEngineCount, ASYNC_ENGINE_COUNT)
+    ONE(unifiedAddressing, UNIFIED_ADDRESSING)
+    ONE(memoryBusWidth, GLOBAL_MEMORY_BUS_WIDTH)
+    ONE(l2CacheSize, L2_CACHE_SIZE)
+    ONE(persistingL2CacheMaxSize, MAX_PERSISTING_L2_CACHE_SIZE)
+    ONE(maxThreadsPerMultiProcessor, MAX_THREADS_PER_MULTIPROCESSOR)
+    ONE(streamPrioritiesSupported, STREAM_PRIORITIES_SUPPORTED)
+    ONE(globalL1CacheSupported, GLOBAL_L1_CACHE_SUPPORTED)
+    ONE(localL1CacheSupported, LOCAL_L1_CACHE_SUPPORTED)
+    ONE(regsPerMultiprocessor, MAX_REGISTERS_PER_MULTIPROCESSOR)
+    ONE(managedMemory, MANAGED_MEMORY)
+    ONE(isMultiGpuBoard, MULTI_GPU_BOARD)
+    ONE(multiGpuBoardGroupID, MULTI_GPU_BOARD_GROUP_ID)
+    ONE(hostNativeAtomicSupported, HOST_NATIVE_ATOMIC_SUPPORTED)
+    ONE(pageableMemoryAccess, PAGEABLE_MEMORY_ACCESS)
+    ONE(concurrentManagedAccess, CONCURRENT_MANAGED_ACCESS)
+    ONE(computePreemptionSupported, COMPUTE_PREEMPTION_SUPPORTED)
+    ONE(canUseHostPointerForRegisteredMem, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM)
+    ONE(cooperativeLaunch, COOPERATIVE_LAUNCH)
+    ONE(pageableMemoryAccessUsesHostPageTables, PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES)
+    ONE(directManagedMemAccessFromHost, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST)
+    ONE(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR)
+    ONE(accessPolicyMaxWindowSize, MAX_ACCESS_POLICY_WINDOW_SIZE)
+    ONE(hostRegisterSupported, HOST_REGISTER_SUPPORTED)
+    ONE(sparseCudaArraySupported, SPARSE_CUDA_ARRAY_SUPPORTED)
+    ONE(hostRegisterReadOnlySupported, READ_ONLY_HOST_REGISTER_SUPPORTED)
+    ONE(timelineSemaphoreInteropSupported, TIMELINE_SEMAPHORE_INTEROP_SUPPORTED)
+    ONE(memoryPoolsSupported, MEMORY_POOLS_SUPPORTED)
+    ONE(gpuDirectRDMASupported, GPU_DIRECT_RDMA_SUPPORTED)
+    ONE(gpuDirectRDMAFlushWritesOptions, GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS)
+    ONE(gpuDirectRDMAWritesOrdering, GPU_DIRECT_RDMA_WRITES_ORDERING)
+    ONE(memoryPoolSupportedHandleTypes, MEMPOOL_SUPPORTED_HANDLE_TYPES)
+    ONE(deferredMappingCudaArraySupported, DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED)
+    ONE(ipcEventSupported, IPC_EVENT_SUPPORTED)
+    ONE(clusterLaunch, CLUSTER_LAUNCH)
+    ONE(unifiedFunctionPointers, UNIFIED_FUNCTION_POINTERS)
 #if CUDART_VERSION < 13000
-                                                                                                    ONE(clockRate, CLOCK_RATE) ONE(
-                                                                                                        deviceOverlap,
-                                                                                                        GPU_OVERLAP) ONE(kernelExecTimeoutEnabled,
-                                                                                                                         KERNEL_EXEC_TIMEOUT)
-                                                                                                        ONE(computeMode, COMPUTE_MODE) ONE(
-                                                                                                            maxTexture1DLinear,
-                                                                                                            MAXIMUM_TEXTURE1D_LINEAR_WIDTH)
-                                                                                                            ONE(memoryClockRate,
-                                                                                                                MEMORY_CLOCK_RATE)
-                                                                                                                ONE(singleToDoublePrecisionPerfRatio,
-                                                                                                                    SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)
-                                                                                                                    ONE(cooperativeMultiDeviceLaunch,
-                                                                                                                        COOPERATIVE_MULTI_DEVICE_LAUNCH)
+    ONE(clockRate, CLOCK_RATE)
+    ONE(deviceOverlap, GPU_OVERLAP)
+    ONE(kernelExecTimeoutEnabled, KERNEL_EXEC_TIMEOUT)
+    ONE(computeMode, COMPUTE_MODE)
+    ONE(maxTexture1DLinear, MAXIMUM_TEXTURE1D_LINEAR_WIDTH)
+    ONE(memoryClockRate, MEMORY_CLOCK_RATE)
+    ONE(singleToDoublePrecisionPerfRatio, SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO)
+    ONE(cooperativeMultiDeviceLaunch, COOPERATIVE_MULTI_DEVICE_LAUNCH)
 #else
-                                                                                                    ONE(deviceNumaConfig, NUMA_CONFIG) ONE(
-                                                                                                        deviceNumaId,
-                                                                                                        NUMA_ID) ONE(mpsEnabled,
-                                                                                                                     MPS_ENABLED)
-                                                                                                        ONE(hostNumaId,
-                                                                                                            HOST_NUMA_ID)
-                                                                                                            ONE(gpuPciDeviceID,
-                                                                                                                GPU_PCI_DEVICE_ID)
-                                                                                                                ONE(gpuPciSubsystemID,
-                                                                                                                    GPU_PCI_SUBSYSTEM_ID)
-                                                                                                                    ONE(hostNumaMultinodeIpcSupported,
-                                                                                                                        HOST_NUMA_MULTINODE_IPC_SUPPORTED)
+    ONE(deviceNumaConfig, NUMA_CONFIG)
+    ONE(deviceNumaId, NUMA_ID)
+    ONE(mpsEnabled, MPS_ENABLED)
+    ONE(hostNumaId, HOST_NUMA_ID)
+    ONE(gpuPciDeviceID, GPU_PCI_DEVICE_ID)
+    ONE(gpuPciSubsystemID, GPU_PCI_SUBSYSTEM_ID)
+    ONE(hostNumaMultinodeIpcSupported, HOST_NUMA_MULTINODE_IPC_SUPPORTED)
 #endif
 #undef ONE
+    /* clang-format on */
 };
 
 static const struct {
@@ -374,7 +358,7 @@ cudaError_t crt_cudaCtxResetPersistingL2Cache(void)
     return crt_of(cuCtxResetPersistingL2Cache());
 }
 
-/* Whoever profiles listens to the driver; without one there is nothing to start. */
+/* A profiler listens to the driver; without one there is nothing to start. */
 cudaError_t crt_cudaProfilerStart(void)
 {
     return cudaSuccess;

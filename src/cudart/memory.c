@@ -251,7 +251,7 @@ cudaError_t crt_cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t 
     return crt_of(cuIpcOpenEventHandle(event, h));
 }
 
-/* --- pools --- */
+/* --- pools ------------------------------------------------------------------------------------ */
 
 cudaError_t crt_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t stream)
 {

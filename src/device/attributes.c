@@ -224,7 +224,7 @@ static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-/* The same on every start on this machine, another one on another machine and for another device. */
+/* As above, on every start on this machine, another one on another machine and for another device. */
 static void uuid_make(uint8_t uuid[16], const char *name, uint32_t device)
 {
     char machine[64] = "";

@@ -55,7 +55,7 @@ struct dev_info {
     uint32_t priorities;             /* of streams: 0, -1 .. this many */
     uint32_t driver_version;         /* CUDA version, 13000 = 13.0 */
 
-    /* The same for all devices of a back end. */
+    /* As above, for all devices of a back end. */
     bool completes_always;  /* completion words move without `mark` */
     bool memory_apart;      /* device memory is not the host's: it comes by memory_attach, no process can touch it */
     bool launch_attributes; /* launches may have attributes */
@@ -159,14 +159,14 @@ struct dev_ops {
      * the rest. */
     bool contained;
 
-    /* --- device --- */
+    /* --- device ------------------------------------------------------------------------------- */
     /* All devices that there are, up to DEV_DEVICES; at least one. They are known by their place in that order. */
     int (*open)(struct dev **out, const struct dev_events *events);
     void (*close)(struct dev *d);
     uint32_t (*count)(struct dev *d);
     const struct dev_info *(*info)(struct dev *d, uint32_t device);
 
-    /* --- clients --- */
+    /* --- clients ------------------------------------------------------------------------------ */
     int (*client_create)(struct dev *d, const struct dev_client_config *config, struct dev_client **out);
     /* Live; the next scheduling decision sees it. `multiprocessors` as in dev_client_config. */
     void (*client_set_share)(struct dev_client *c, double share_pct, const uint32_t *multiprocessors, int priority);
@@ -179,7 +179,7 @@ struct dev_ops {
     /* `device` may touch what the client has and will have on `peer` by memory_map, or may no longer. NULL: every device may touch everything. */
     int (*client_peer)(struct dev_client *c, uint32_t device, uint32_t peer, bool enabled);
     /* Takes every operation of the client off the device, running kernels included, within a bounded time. Nothing of the client runs
-     * after it returns, and nothing touches its device memory: whoever made that may take it back at once. Memory that came by
+     * after it returns, and nothing touches its device memory: its maker may take it back at once. Memory that came by
      * memory_attach with a descriptor for the device area of a device whose memory is apart must not be held any more; memory_unmap of
      * such a range is accepted afterwards all the same. Modules, queues and host memory are still there. */
     void (*client_stop)(struct dev_client *c);
@@ -189,7 +189,7 @@ struct dev_ops {
 
     /* --- memory: makes a range of the window accessible to kernels, or takes it away; page-aligned --- */
     int (*memory_map)(struct dev_client *c, uint64_t address, uint64_t size);
-    /* The same with memory of `device` that `fd` stands for, from `offset` on; it stays the caller's. `access`: for
+    /* As above, with memory of `device` that `fd` stands for, from `offset` on; it stays the caller's. `access`: for
      * each device what DEV_ACCESS takes out of it; 0: as for memory_map, `device` and those to which it is a peer. On
      * devices whose memory is apart, descriptors for the device area are the device's (and the offset is 0). With a
      * range that is attached already: changes its access. */
@@ -206,7 +206,7 @@ struct dev_ops {
      * before the first call. CUDA_ERROR_INVALID_VALUE if they take more already. NULL: the device has no arrays. */
     int (*array_memory)(struct dev_client *c, uint32_t device, uint64_t bytes);
 
-    /* --- modules --- */
+    /* --- modules ------------------------------------------------------------------------------ */
     /* On failure *out is NULL but info->log may be set; free it with free(). */
     int (*module_load)(struct dev_client *c, uint32_t device, const void *image, size_t size, uint32_t kind,
                        struct dev_module **out, struct dev_module_info *info);
@@ -216,7 +216,7 @@ struct dev_ops {
     /* Queued launches of it still run to their end. */
     void (*module_unload)(struct dev_module *m);
 
-    /* --- queues --- */
+    /* --- queues ------------------------------------------------------------------------------- */
     /* `done`: the stream's last operation so far, which is done; session memory does not say so reliably. */
     int (*queue_create)(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                         struct dev_queue **out);

@@ -1,5 +1,5 @@
 /*
- * One rule drives everything: a queue is advanced while its head can be done. Whoever changes what a head may
+ * One rule drives everything: a queue is advanced while its head can be done. A thread that changes what a head may
  * wait for (submits, finishes, moves a gate, completes a queue that others wait for) puts the queues
  * concerned on `runnable` and runs that list before it lets go of the lock, so there is no separate thread
  * for it and no recursion.
@@ -130,7 +130,7 @@ static void read_word(void *arg)
     atomic_store_explicit(&((const struct dev_op *)arg)->queue->slot->looked, now, memory_order_relaxed);
 }
 
-/* The gate word says so, too, as whoever counts gates looks there. */
+/* The gate word says so, too, because threads that count gates look there. */
 static bool value_reached(struct dev_queue *q, struct dev_op *op)
 {
     struct dev_guard g = { 0 };
@@ -292,8 +292,7 @@ void dev_work_finish(struct dev_work *w, struct dev_op *op)
     leave(w);
 }
 
-/* --- queues
- * ---------------------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 int dev_queue_open(struct dev_work *w, uint32_t stream, uint64_t done, int priority, struct dev_queue **out)
 {

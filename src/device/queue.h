@@ -1,7 +1,7 @@
 /*
  * Queues of one client, the part that all back ends made of a CPU share: order within a queue, waits between
  * queues, gates, stamps, completion words, dropping everything after a fault. Small memory operations are
- * done at once by whoever finds them at the head of their queue; launches and large copies are handed to the
+ * done at once by the thread that finds them at the head of their queue; launches and large copies are handed to the
  * back end's `start`.
  *
  * A back end embeds struct dev_work in its struct dev_client. Everything of one client is under one lock,
@@ -87,7 +87,7 @@ struct dev_work_ops {
     bool (*start)(struct dev_work *w, struct dev_op *op);
     /* The client has failed: hurry up with what was started. With the lock held, once. May be NULL. */
     void (*abandon)(struct dev_work *w);
-    /* A copy, fill or write has been done by whoever found it. With the lock held. May be NULL. */
+    /* A copy, fill or write has been done by the thread that found it. With the lock held. May be NULL. */
     void (*moved)(struct dev_work *w, const struct dev_op *op);
     /* Frees a launch, which the back end allocated. With the lock held. NULL: free(). */
     void (*release)(struct dev_work *w, struct dev_op *op);

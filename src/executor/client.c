@@ -27,8 +27,8 @@
 #define SPIN_NS       30000u
 #define SPIN_GPU_NS   120000u /* as long as a small kernel that is waited for takes .. */
 #define SPIN_FLIGHT_NS                                                                                               \
-    2000000u              /* .. or a copy: whoever waits for something in flight goes on as soon as it is done */
-#define SPIN_MISSES   3u  /* in a row: from here on it is tried .. */
+    2000000u             /* .. or a copy: a thread that waits for something in flight goes on as soon as it is done */
+#define SPIN_MISSES   3u /* in a row: from here on it is tried .. */
 #define SPIN_RETRY    32u /* .. once in so many times */
 #define IDLE_SLICE_MS 5000u
 #define NAP_MAX_MS    16u

@@ -37,7 +37,7 @@ static int send_done(struct exe_engine *e, uint64_t serial, int result)
     return tp_send(e->server, &enc, NULL, 0);
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static int answer_load(struct exe_engine *e, struct exe_order *o)
 {
@@ -59,7 +59,7 @@ int exe_order_answer(struct exe_engine *e, struct exe_order *o)
     return o->type == WIRE_ENGINE_MODULE_LOAD ? answer_load(e, o) : send_done(e, o->serial, o->result);
 }
 
-/* --- the main thread ---------------------------------------------------------------------------------------------------- */
+/* --- the main thread -------------------------------------------------------------------------- */
 
 /* All of them begin with its number. */
 static int on_order(struct exe_engine *e, struct tp_packet *p)

@@ -68,7 +68,7 @@ struct exe_client {
     bool stopped;         /* its work is off the device */
 
     _Atomic bool stop;    /* order to the thread */
-    _Atomic bool failed;  /* set once, by whoever found out */
+    _Atomic bool failed;  /* set once, by the thread that found out */
     _Atomic bool leaving; /* it has failed, or is to be stopped: what waits for it on the device need not */
 
     /* The client's thread only. */
@@ -122,14 +122,14 @@ struct exe_engine {
     struct exe_poller *poller; /* NULL: there is none; constant */
 };
 
-/* --- engine.c: the server's messages ------------------------------------------------------------------------ */
+/* --- engine.c: the server's messages ---------------------------------------------------------- */
 
 /* Main thread: tells the server that the device is ready, then serves until the socket closes. Exit status. */
 int exe_engine_run(struct exe_engine *e);
 /* Any thread: dev_events.client_fault. */
 void exe_engine_device_fault(void *arg, struct dev_client *dev, int result, uint64_t address, const char *text);
 
-/* --- confine.c ------------------------------------------------------------------------------------------------ */
+/* --- confine.c -------------------------------------------------------------------------------- */
 
 /* Whom the executor of a contained device becomes; 0: it stays who it is, having no more than its user. */
 uint32_t exe_confine_user(void);
@@ -137,13 +137,13 @@ uint32_t exe_confine_user(void);
  * two) says what failed. */
 GM_MUST_CHECK int exe_confine(const struct dev_ops *ops, uint32_t user, const char **what);
 
-/* --- order.c ------------------------------------------------------------------------------------------------- */
+/* --- order.c ---------------------------------------------------------------------------------- */
 
 void exe_jobs_init(struct exe_jobs *j);
 /* Any thread: dev_events.client_gone. */
 void exe_order_client_gone(void *arg, struct tp_session *session);
 
-/* --- client.c: a client and its thread; an order's thread unless said otherwise -------------------------------- */
+/* --- client.c: a client and its thread; an order's thread unless said otherwise --------------- */
 
 /* The multiprocessors of each device, as the server says it. */
 void exe_multiprocessors(const struct wire_bytes *encoded, uint32_t out[DEV_DEVICES]);
@@ -186,7 +186,7 @@ static inline bool exe_client_uses(const struct exe_client *c, uint32_t device)
 /* Under modules_lock: the module with this number or NULL. */
 struct exe_module *exe_client_module(struct exe_client *c, uint32_t id);
 
-/* --- record.c: from a record to the device; the client's thread only ------------------------------------------- */
+/* --- record.c: from a record to the device; the client's thread only -------------------------- */
 
 /* Checks and hands over one record; `more` is behind it. 0, or a CUresult: the client failed, with a reason in `why`. */
 int exe_record_take(struct exe_client *c, const struct wire_record *r, bool more, const char **why);

@@ -11,7 +11,7 @@
 /* Workers without work that stay. */
 #define IDLE_MAX 2u
 
-/* --- whose turn it is --------------------------------------------------------------------------------------------------- */
+/* --- whose turn it is ------------------------------------------------------------------------- */
 
 /* Two of the same module, or one is about all. */
 static bool share_module(const struct exe_order *a, const struct exe_order *b)
@@ -52,7 +52,7 @@ static bool may_begin(const struct exe_order *o)
     return !o->again || !atomic_load_explicit(&o->client->asking, memory_order_acquire);
 }
 
-/* --- workers ------------------------------------------------------------------------------------------------------------ */
+/* --- workers ---------------------------------------------------------------------------------- */
 
 static void work(struct exe_engine *e, struct exe_order *o)
 {
@@ -130,7 +130,7 @@ static void hand_over(struct exe_engine *e, struct exe_order *o)
         work(e, o);
 }
 
-/* --- the way ------------------------------------------------------------------------------------------------------------ */
+/* --- the way ---------------------------------------------------------------------------------- */
 
 /* The server hears that it waits, or that it is being carried out while others are. */
 static int announce(struct exe_engine *e, const struct exe_order *o, bool working)

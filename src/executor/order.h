@@ -49,7 +49,7 @@ struct exe_order {
     uint8_t bytes[] GM_ALIGNED(8); /* the body of one that is kept */
 };
 
-/* --- order.c; main thread. 0 or -errno, which ends the executor ------------------------------------------------------ */
+/* --- order.c; main thread. 0 or -errno, which ends the executor ------------------------------- */
 
 /* Carries out an order of a client, or sees to it that this will be done. `o` is the caller's, filled as far as `fds_count`, else zero;
  * it has no descriptors any more if they were taken. */
@@ -61,7 +61,7 @@ int exe_orders_go_on(struct exe_engine *e);
 /* So many are kept that descriptors for more may not be had: none should be read. */
 bool exe_orders_are_many(const struct exe_engine *e);
 
-/* --- work.c --------------------------------------------------------------------------------------------------------- */
+/* --- work.c ----------------------------------------------------------------------------------- */
 
 /* The orders of that type; NULL: there are none. */
 const struct exe_order_kind *exe_order_kind(uint32_t type);
@@ -70,7 +70,7 @@ void exe_order_plan(struct exe_order *o);
 /* Carries it out; the answer is in it, but for `again`. Main thread, or a worker. */
 void exe_order_work(struct exe_engine *e, struct exe_order *o);
 
-/* --- engine.c ------------------------------------------------------------------------------------------------------- */
+/* --- engine.c --------------------------------------------------------------------------------- */
 
 /* Main thread: sends the answer. 0 or -errno. */
 int exe_order_answer(struct exe_engine *e, struct exe_order *o);

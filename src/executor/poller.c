@@ -23,7 +23,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("poller");
 
-/* --- the clients' threads --------------------------------------------------------------------------------------------- */
+/* --- the clients' threads --------------------------------------------------------------------- */
 
 static bool is_worth_it(const struct exe_poller *p, const struct exe_client *c)
 {
@@ -111,7 +111,7 @@ bool exe_poller_sleep(struct exe_client *c, uint32_t bell, uint32_t slice_ms)
     return t->burst;
 }
 
-/* --- the poller ------------------------------------------------------------------------------------------------------- */
+/* --- the poller ------------------------------------------------------------------------------- */
 
 static void wake_its_thread(struct exe_poller *p, struct exe_client *c)
 {

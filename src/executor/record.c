@@ -78,7 +78,7 @@ static void end_asking(struct exe_client *c)
 }
 
 /* What the client found under an earlier executor is found again, in the same order. What fails is
- * not there, and whoever names it learns so. */
+ * not there, and a client that names it gets an error. */
 static void find_names(struct exe_client *c, struct exe_module *m)
 {
     const struct dev_ops *ops = c->engine->ops;
@@ -322,7 +322,7 @@ static int take_call(void *arg, const struct wire_rec_call *r)
     return c->engine->ops->mark(t->stream->queue, t->seq);
 }
 
-/* --- runs ----------------------------------------------------------------------------------------------------------- */
+/* --- runs ------------------------------------------------------------------------------------- */
 
 static const struct wire_record *inner(const struct wire_rec_run *r, uint32_t at)
 {

@@ -18,7 +18,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("engine");
 
-/* --- what they touch, where that depends on what the message says ---------------------------------------------------------- */
+/* --- what they touch, where that depends on what the message says ----------------------------- */
 
 static void touch_module(struct exe_order *o, uint32_t module)
 {
@@ -110,7 +110,7 @@ static void plan_unmap(struct exe_order *o, struct wire_dec *body)
     o->beside = true;
 }
 
-/* --- how they are carried out: the main thread, or a worker ------------------------------------------------------------- */
+/* --- how they are carried out: the main thread, or a worker ----------------------------------- */
 
 /* CUresult each; what has been removed meanwhile is an invalid handle. */
 
@@ -328,9 +328,9 @@ static int do_unload(struct exe_engine *e GM_UNUSED, struct exe_order *o)
     return 0;
 }
 
-/* --- the kinds -------------------------------------------------------------------------------------------------------------- */
+/* --- the kinds -------------------------------------------------------------------------------- */
 
-/* A load goes on meanwhile: whoever waits for its client's work is not to wait for that, too. */
+/* A load goes on meanwhile: who waits for its client's work is not to wait for the load as well. */
 #define WORK (EXE_THREAD | EXE_MEMORY | EXE_DEVICES | EXE_ARRAYS | EXE_VALUES)
 
 static const struct exe_order_kind {

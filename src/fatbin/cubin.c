@@ -85,7 +85,7 @@ bool fb_elf_fits(const void *elf, size_t size)
     return true;
 }
 
-/* --- sections --------------------------------------------------------------------------------------------------- */
+/* --- sections --------------------------------------------------------------------------------- */
 
 bool fb_cubin_section(const struct fb_cubin *c, uint64_t index, Elf64_Shdr *s)
 {
@@ -141,7 +141,7 @@ int fb_cubin_open(struct fb_cubin *c, const void *data, size_t size)
     return found && named ? 0 : -EBADMSG;
 }
 
-/* --- symbols ------------------------------------------------------------------------------------------------------ */
+/* --- symbols ---------------------------------------------------------------------------------- */
 
 bool fb_cubin_symbol(const struct fb_cubin *c, uint64_t index, Elf64_Sym *s, uint64_t *section)
 {
@@ -230,7 +230,7 @@ bool fb_cubin_is_constant(const struct fb_cubin *c)
     return more == 0;
 }
 
-/* --- parameters --------------------------------------------------------------------------------------------------- */
+/* --- parameters ------------------------------------------------------------------------------- */
 
 struct params {
     struct fb_param *list;

@@ -65,7 +65,7 @@ GM_MUST_CHECK int fb_cubin_params(const struct fb_cubin *c, const struct fb_kern
 /* True if neither a program nor its kernels can leave anything in the cubin: it has no variables that are theirs. */
 bool fb_cubin_is_constant(const struct fb_cubin *c);
 
-/* --- what lies below: for those that change one --- */
+/* --- what lies below: for those that change one ----------------------------------------------- */
 
 #define FB_SYMBOL_MANAGED 0x04u /* in st_other */
 

@@ -69,7 +69,7 @@ int fb_next(struct fb_reader *r, struct fb_entry *out)
     return 1;
 }
 
-/* --- choosing ----------------------------------------------------------------------------------------------------- */
+/* --- choosing --------------------------------------------------------------------------------- */
 
 /* Architectures are numbers of a major and one digit of a minor number. */
 static bool runs_cubin(const struct fb_entry *e, uint32_t sm)
@@ -117,7 +117,7 @@ int fb_pick(const void *data, size_t size, uint32_t sm, unsigned wanted, struct 
     return more < 0 ? more : best != 0;
 }
 
-/* --- leaving out -------------------------------------------------------------------------------------------------- */
+/* --- leaving out ------------------------------------------------------------------------------ */
 
 static bool is_code(const struct fb_entry *e)
 {

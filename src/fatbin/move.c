@@ -20,7 +20,7 @@
 #define TYPE_LOW        0x38u
 #define TYPE_HIGH       0x39u
 
-/* --- which ones ------------------------------------------------------------------------------------------------------- */
+/* --- which ones ------------------------------------------------------------------------------- */
 
 /* A bit for each symbol: a relocation names it. NULL: no memory. */
 static uint8_t *used_symbols(const struct fb_cubin *c)
@@ -79,7 +79,7 @@ int fb_move_find(const struct fb_cubin *c, enum fb_move_which which, struct fb_m
     return r;
 }
 
-/* --- where they are ----------------------------------------------------------------------------------------------- */
+/* --- where they are --------------------------------------------------------------------------- */
 
 /* One of the list in its section. */
 struct spot {
@@ -166,7 +166,7 @@ static const struct fb_moved *find(const struct fb_move_list *l, uint64_t symbol
     return l->count ? bsearch(&symbol, l->at, l->count, sizeof(*l->at), by_symbol) : NULL;
 }
 
-/* --- the move ------------------------------------------------------------------------------------------------------- */
+/* --- the move --------------------------------------------------------------------------------- */
 
 /* Does what a relocation says, in the section's bytes. */
 static int apply(uint8_t *bytes, uint64_t size, const Elf64_Rela *r, uint64_t value)

@@ -301,7 +301,7 @@ static void count_lanes(struct jit_gen *g, LLVMValueRef save, uint64_t offset, L
     LLVMBuildStore(g->b, LLVMBuildAdd(g->b, LLVMBuildLoad2(g->b, g->i32, sum, ""), more, ""), sum);
 }
 
-/* With parked lanes: a turn for each warp, again and again until all are done. Whoever is at a barrier goes on in the turn
+/* With parked lanes: a turn for each warp, again and again until all are done. A warp that is at a barrier goes on in the turn
  * after the one in which the last thread came. */
 static void emit_turns(struct jit_gen *g, struct wrapper *w)
 {

@@ -147,7 +147,7 @@ static void emit_fault_scalar(struct jit_gen *g)
                                  LLVMConstInt(g->i32, (uint64_t)JIT_FAULT(SOFT_FAULT_MISALIGNED), 1), ""));
 }
 
-/* The same with one address per lane. */
+/* As above, with one address per lane. */
 static void emit_fault_vector(struct jit_gen *g)
 {
     LLVMTypeRef params[] = { g->ptr, g->i32, jit_vec(g, g->i64), g->i32, g->i64 };

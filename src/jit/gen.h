@@ -154,7 +154,7 @@ enum jit_cached {
     JIT_CACHED_COUNT,
 };
 
-/* --- width.c --- */
+/* --- width.c ---------------------------------------------------------------------------------- */
 /* How many lanes a warp of the code has. */
 unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 
@@ -164,7 +164,7 @@ unsigned jit_choose_lanes(const struct ir_fn *fn, const uint32_t ntid[3]);
 #define JIT_SAVE_RELEASE    12u /* i32: not 0: they go on */
 #define JIT_SAVE_HEAD       64u
 
-/* --- park.c: warps that are left in the middle, because their threads wait for others --- */
+/* --- park.c: warps that are left in the middle, because their threads wait for others --------- */
 /* Refuses what is not right with parked lanes. */
 void jit_check_parking(struct jit_gen *g);
 /* Gives the parked lanes their places in the save area, from `at` on; returns the end. */
@@ -174,13 +174,13 @@ LLVMValueRef jit_parked(struct jit_gen *g, uint32_t block);
 /* Emits what a warp's turn begins with, to be entered at `begin`, and what it ends with, at g->done. */
 void jit_emit_turn(struct jit_gen *g, LLVMBasicBlockRef begin);
 
-/* --- block.c --- */
+/* --- block.c ---------------------------------------------------------------------------------- */
 /* What the region's function returns if it does not fault is the same each time: *result. */
 bool jit_has_one_result(const struct jit_gen *g, uint32_t r, int64_t *result);
 /* Emits the function that runs a thread block; the regions' functions are there. */
 void jit_emit_block(struct jit_gen *g);
 
-/* --- gen.c --- */
+/* --- gen.c ------------------------------------------------------------------------------------ */
 /* Fills g->module. 0; -ENOTSUP with g->reason; -ENOMEM. */
 GM_MUST_CHECK int jit_generate(struct jit_gen *g);
 LLVMValueRef jit_add_function(struct jit_gen *g, const char *name, LLVMTypeRef type, bool external);
@@ -189,7 +189,7 @@ LLVMValueRef jit_at_offset(struct jit_gen *g, LLVMBuilderRef b, LLVMValueRef bas
 /* Says why the kernel cannot be compiled; the first one counts. */
 void jit_unsupported(struct jit_gen *g, const char *fmt, ...) GM_PRINTF(2, 3);
 
-/* --- flow.c --- */
+/* --- flow.c ----------------------------------------------------------------------------------- */
 void jit_emit_blocks(struct jit_gen *g);
 /* Goes to the block with all living lanes. */
 void jit_enter(struct jit_gen *g, uint32_t block);
@@ -199,12 +199,12 @@ void jit_position(struct jit_gen *g, LLVMBasicBlockRef at);
 void jit_branch_unlikely(struct jit_gen *g, LLVMValueRef bad, LLVMBasicBlockRef to);
 void jit_emit_instr(struct jit_gen *g);
 
-/* --- barrier.c --- */
+/* --- barrier.c -------------------------------------------------------------------------------- */
 void jit_emit_barrier(struct jit_gen *g);
 /* Stores a register to its place in the save area. */
 void jit_save_register(struct jit_gen *g, uint32_t reg);
 
-/* --- value.c --- */
+/* --- value.c ---------------------------------------------------------------------------------- */
 enum ir_shape jit_shape(const struct jit_gen *g, uint32_t reg);
 LLVMTypeRef jit_type(const struct jit_gen *g, enum ir_type type); /* element type of values of that PTX type */
 LLVMTypeRef jit_int(const struct jit_gen *g, unsigned bytes);
@@ -242,7 +242,7 @@ LLVMValueRef jit_active(struct jit_gen *g);
 /* Calls an intrinsic overloaded on `types`. */
 LLVMValueRef jit_intrinsic(struct jit_gen *g, const char *name, LLVMTypeRef *types, unsigned type_count,
                            LLVMValueRef *args, unsigned arg_count);
-/* The same on one overloaded type, that of the first argument. */
+/* As above, on one overloaded type, that of the first argument. */
 LLVMValueRef jit_call1(struct jit_gen *g, const char *name, LLVMValueRef a);
 LLVMValueRef jit_call2(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c);
 LLVMValueRef jit_call3(struct jit_gen *g, const char *name, LLVMValueRef a, LLVMValueRef c, LLVMValueRef d);
@@ -251,7 +251,7 @@ LLVMValueRef jit_shuffle(struct jit_gen *g, LLVMValueRef a, LLVMValueRef c, cons
 /* One element of a vector, lane number known only at run time. */
 LLVMValueRef jit_pick(struct jit_gen *g, LLVMValueRef v, LLVMValueRef lane);
 
-/* --- instructions --- */
+/* --- instructions ----------------------------------------------------------------------------- */
 void jit_emit_load(struct jit_gen *g);
 void jit_emit_store(struct jit_gen *g);
 void jit_emit_atomic(struct jit_gen *g);
@@ -284,7 +284,7 @@ LLVMValueRef jit_lg2(struct jit_gen *g, LLVMValueRef x);
 LLVMValueRef jit_sin_cos(struct jit_gen *g, LLVMValueRef x, bool cosine);
 LLVMValueRef jit_tanh(struct jit_gen *g, LLVMValueRef x);
 
-/* --- subnormal.c --- */
+/* --- subnormal.c ------------------------------------------------------------------------------ */
 /* Whether the kernel may run with a processor that flushes subnormal numbers. */
 bool jit_kernel_flushes(const struct ir_fn *fn);
 /* Has the thread's processor flush, or not, from here on. */
@@ -292,7 +292,7 @@ void jit_set_flushing(struct jit_gen *g, bool on);
 /* f32 with subnormal numbers replaced by zeroes of the same sign, whatever the processor does. */
 LLVMValueRef jit_flush(struct jit_gen *g, LLVMValueRef v);
 
-/* --- lanes.c: one lane after the other --- */
+/* --- lanes.c: one lane after the other -------------------------------------------------------- */
 /* A loop over the lanes set in `bits`; between begin and end, `lane` (i32) is the current one. */
 struct jit_lane_loop {
     LLVMBasicBlockRef head, body, exit;
@@ -305,39 +305,39 @@ void jit_lanes_end(struct jit_gen *g, struct jit_lane_loop *l);
 /* A function of struct soft_helpers. */
 LLVMValueRef jit_helper_function(struct jit_gen *g, size_t offset);
 
-/* --- again.c --- */
+/* --- again.c ---------------------------------------------------------------------------------- */
 /* The register is computed again in each region that needs it. */
 bool jit_is_again(const struct jit_gen *g, uint32_t reg);
 /* Does that, once in a region. */
 void jit_emit_again(struct jit_gen *g, uint32_t reg);
 
-/* --- jam.c --- */
+/* --- jam.c ------------------------------------------------------------------------------------ */
 /* Decides for each region how many warps a call of its function runs. */
 void jit_choose_copies(struct jit_gen *g);
 /* How many in the current region. */
 unsigned jit_copies(const struct jit_gen *g);
 
-/* --- agree.c --- */
+/* --- agree.c ---------------------------------------------------------------------------------- */
 /* Notes what scalars tell of the predicate that the current instruction has computed. */
 void jit_note_agreement(struct jit_gen *g);
 
-/* --- hull.c --- */
+/* --- hull.c ----------------------------------------------------------------------------------- */
 /* The current access needs no check of its own: of where it is, for all lanes. May emit one check for several. */
 bool jit_is_covered(struct jit_gen *g);
 /* Goes on with the current instruction in the block's second version if `bad` (i1), which is hardly ever so. */
 void jit_go_other(struct jit_gen *g, LLVMValueRef bad);
 
-/* --- runs.c --- */
+/* --- runs.c ----------------------------------------------------------------------------------- */
 /* The current load is part of a run of elements, which is loaded as a whole. False: it is not. */
 bool jit_emit_run(struct jit_gen *g);
 
-/* --- called.c --- */
+/* --- called.c --------------------------------------------------------------------------------- */
 /* The current instruction, which is about values only, is not compiled but called. What is emitted for it otherwise is of no
  * consequence. */
 void jit_leave(struct jit_gen *g);
 void jit_emit_called(struct jit_gen *g);
 
-/* --- affine.c --- */
+/* --- affine.c --------------------------------------------------------------------------------- */
 /* The register is affine on condition. */
 bool jit_may_wrap(const struct jit_gen *g, uint32_t reg);
 /* i1: the condition does not hold now. Constant for all other registers. */
@@ -354,14 +354,14 @@ uint32_t jit_wrapped_bytes(const struct jit_gen *g, uint32_t reg);
 void jit_save_wrapped(struct jit_gen *g, uint32_t reg);
 void jit_restore_wrapped(struct jit_gen *g, uint32_t reg);
 
-/* --- space.c --- */
+/* --- space.c ---------------------------------------------------------------------------------- */
 /* Address of the current instruction: i64, scalar of lane 0 or (vec) of each lane. */
 LLVMValueRef jit_address(struct jit_gen *g, bool vec);
 /* The current instruction's place in shared memory: i32, a vector unless all lanes share it; checked and masked. */
 LLVMValueRef jit_shared_offset(struct jit_gen *g, LLVMValueRef active, unsigned size);
 /* Host address of each lane in `active` (i32), checked: `address` is <32 x i64>. */
 LLVMValueRef jit_host_vector(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
-/* The same for one address that all active lanes share. */
+/* As above, for one address that all active lanes share. */
 LLVMValueRef jit_host_scalar(struct jit_gen *g, LLVMValueRef address, LLVMValueRef active, unsigned size);
 /* i1: not a global address at which `size` bytes may be accessed. */
 LLVMValueRef jit_outside_window(struct jit_gen *g, LLVMValueRef address, unsigned size);

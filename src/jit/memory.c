@@ -28,7 +28,7 @@ static unsigned element_size(const struct ir_instr *i)
     return (unsigned)ir_types[i->type].size;
 }
 
-/* --- one access in its different forms --- */
+/* --- one access in its different forms -------------------------------------------------------- */
 
 /* The values of a load or store, one vector per element, in allocas while the forms are emitted. */
 struct access {
@@ -180,7 +180,7 @@ static void emit_shared_form(struct jit_gen *g, struct access *x)
     jit_position(g, join);
 }
 
-/* --- lanes at a stride of several elements: structures --- */
+/* --- lanes at a stride of several elements: structures ---------------------------------------- */
 
 #define STRIDE_MAX (SOFT_SHARED_GUARD / JIT_LANES_MAX)
 

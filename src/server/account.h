@@ -67,7 +67,7 @@ struct srv_charge {
 
 /* All limits open. `parent` outlives it. */
 void srv_account_init(struct srv_account *a, struct srv_account *parent);
-/* At the end of whoever it is for: anything still charged is a mistake of ours, logged, and fatal in debug builds. */
+/* When the account's owner ends: anything still charged is a mistake of ours, logged, and fatal in debug builds. */
 void srv_account_check_clear(const struct srv_account *a);
 /* How much more of `q` the account and its parents would grant. */
 uint64_t srv_account_left(const struct srv_account *a, enum srv_quantity q);

@@ -36,7 +36,7 @@ struct srv_attachment {
     bool answered; /* nobody waits until it is gone */
 };
 
-/* --- ranges ------------------------------------------------------------------------------------------------------- */
+/* --- ranges ----------------------------------------------------------------------------------- */
 
 static struct srv_range *range_create(struct srv_session *c, struct srv_area *area, uint64_t size, uint64_t align)
 {
@@ -101,7 +101,7 @@ const char *srv_on_range_release(struct srv_session *c, const struct wire_range_
     return NULL;
 }
 
-/* --- mappings ----------------------------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 /* What of the mapping's client would have been stored there, and is not any more. */
 static void end_signals(struct srv_attachment *a)
@@ -315,7 +315,7 @@ const char *srv_on_object_unmap(struct srv_session *c, const struct wire_object_
     return NULL;
 }
 
-/* --- opening what others share -------------------------------------------------------------------------------------- */
+/* --- opening what others share ---------------------------------------------------------------- */
 
 static void answer_opened(struct srv_session *c, uint64_t serial, int result, const struct srv_attachment *a)
 {

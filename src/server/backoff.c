@@ -6,7 +6,7 @@
 #define OUTAGE_LEAST (10 * GM_NS_PER_MS)
 #define WAIT_MOST    (600 * GM_NS_PER_S)
 #define DOUBLED_MOST 20u
-/* Of whoever has kept quiet for so long nothing is known any more. */
+/* Nothing is remembered of a user who has kept quiet for this long. */
 #define FORGET_NS (600 * GM_NS_PER_S)
 
 static struct srv_offender *find(struct srv_backoff *b, uint32_t uid)

@@ -146,7 +146,7 @@ bool srv_executor_makes_wait(struct srv_executor *x, const struct srv_session *c
     return true;
 }
 
-/* --- clients --------------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 /* How likely it is that a module of the session's, which was being loaded anew, was the cause. */
 static unsigned suspicion(const struct srv_executor *x, const struct srv_session *c)
@@ -158,7 +158,7 @@ static unsigned suspicion(const struct srv_executor *x, const struct srv_session
     return most;
 }
 
-/* Which clients the dead executor takes along: those with work in flight, and whoever's module it was just loading
+/* Which clients the dead executor takes along: those with work in flight, and the client whose module it was just loading
  * anew, or for the second time at the same time as others'. */
 void srv_executor_judge(struct srv_executor *x)
 {

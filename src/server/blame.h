@@ -1,6 +1,6 @@
 /*
  * Images over which executors died: they were being loaded. One that ended an executor for memory, or two executors without having been
- * loaded in between, is not given to another one, whoever of the same user sends it. The last few are remembered, for as long as the server
+ * loaded in between, is not given to another one, whichever program of the same user sends it. The last few are remembered, for as long as the server
  * lives. Event loop only.
  */
 #ifndef GMUX_SERVER_BLAME_H

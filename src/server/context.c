@@ -128,7 +128,7 @@ const char *srv_on_context_close(struct srv_session *c, const struct wire_contex
     return NULL;
 }
 
-/* --- peers -------------------------------------------------------------------------------------------------------- */
+/* --- peers ------------------------------------------------------------------------------------ */
 
 struct peer_op {
     struct srv_session *session;

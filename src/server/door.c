@@ -23,7 +23,7 @@ struct srv_visitor {
     struct srv_object *object; /* NULL: it has not asked yet */
 };
 
-/* --- visitors ----------------------------------------------------------------------------------------------------- */
+/* --- visitors --------------------------------------------------------------------------------- */
 
 static void visitor_end(struct srv_visitor *v)
 {
@@ -98,7 +98,7 @@ static void let_in(struct srv_server *s, int fd)
     s->door.visitors_count++;
 }
 
-/* --- the door ----------------------------------------------------------------------------------------------------- */
+/* --- the door --------------------------------------------------------------------------------- */
 
 static void on_poll(uv_poll_t *poll, int status, int events GM_UNUSED)
 {
@@ -149,7 +149,7 @@ void srv_door_close(struct srv_server *s)
     uv_close((uv_handle_t *)&s->door.poll, on_door_closed);
 }
 
-/* --- the other side ----------------------------------------------------------------------------------------------- */
+/* --- the other side --------------------------------------------------------------------------- */
 
 /* What another server has answered. NULL: it is not to be believed, or there is nothing. */
 static struct srv_object *read_fetched(struct srv_session *c, const struct wire_object_adopt *m, struct tp_packet *p,

@@ -22,7 +22,7 @@
 #define START_BOUND_MS 30000u
 /* An executor that had everything restored and lived so long has not died of what killed the one before. */
 #define PEACE_NS GM_NS_PER_S
-/* Deaths in a row are not counted beyond this while each executor at least had everything restored: whoever killed it
+/* Deaths in a row are not counted beyond this while each executor at least had everything restored: the client that killed it
  * has lost its session over it. */
 #define DEATHS_WITH_PROGRESS 3u
 #define PAUSE_MS             50u
@@ -46,7 +46,7 @@ void srv_executor_init(struct srv_executor *x, struct srv_server *s)
     uv_unref((uv_handle_t *)&x->patience);
 }
 
-/* --- asking and being answered --------------------------------------------------------------------------------- */
+/* --- asking and being answered ---------------------------------------------------------------- */
 
 static void on_bound(uv_timer_t *timer)
 {
@@ -291,7 +291,7 @@ static const char *on_answer(struct srv_executor *x, struct tp_packet *p)
     return NULL;
 }
 
-/* --- the executor's life ------------------------------------------------------------------------------------------ */
+/* --- the executor's life ---------------------------------------------------------------------- */
 
 static void when_dead(struct srv_executor *x);
 
@@ -484,7 +484,7 @@ static void on_pause_over(uv_timer_t *timer)
     srv_executor_start(GM_CONTAINER_OF(timer, struct srv_executor, timer));
 }
 
-/* --- after a death ------------------------------------------------------------------------------------------------- */
+/* --- after a death ---------------------------------------------------------------------------- */
 
 /* Requests without an answer: back to the waiting ones, in front and in order, or given up. */
 static void judge_requests(struct srv_executor *x)

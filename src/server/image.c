@@ -42,7 +42,7 @@ void srv_reader_close(struct srv_reader *r)
     uv_close((uv_handle_t *)&r->idle, on_closed);
 }
 
-/* --- reading ------------------------------------------------------------------------------------------------------ */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool read_at(int fd, uint8_t *to, size_t size, uint64_t at)
 {
@@ -149,7 +149,7 @@ static void on_idle(uv_idle_t *idle)
         hash(r, n);
 }
 
-/* --- images -------------------------------------------------------------------------------------------------------- */
+/* --- images ----------------------------------------------------------------------------------- */
 
 void srv_images_init(struct srv_images *all, struct srv_reader *r)
 {

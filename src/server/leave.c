@@ -13,7 +13,7 @@
 #include "server/serve.h"
 #include "server/server.h"
 
-/* --- out of the executor ---------------------------------------------------------------------------------------------- */
+/* --- out of the executor ---------------------------------------------------------------------- */
 
 static void on_removed(void *arg, int result, struct tp_packet *answer)
 {
@@ -47,7 +47,7 @@ static void remove_from_executor(struct srv_session *c)
     srv_engine_client_stop(c, &(struct wire_engine_client_stop) { c->id }, on_stopped, c);
 }
 
-/* --- reasons -------------------------------------------------------------------------------------------------------- */
+/* --- reasons ---------------------------------------------------------------------------------- */
 
 void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why)
 {
@@ -92,7 +92,7 @@ void srv_session_drop(struct srv_session *c)
     remove_from_executor(c);
 }
 
-/* --- what is left --------------------------------------------------------------------------------------------------- */
+/* --- what is left ----------------------------------------------------------------------------- */
 
 /* Nothing of the client runs, and it asks for nothing any more. */
 static void give_back(struct srv_session *c)

@@ -166,7 +166,7 @@ static void on_client_group(struct srv_server *s, struct tp_packet *p)
             srv_session_place(c, &m);
 }
 
-/* ---- what clients use ---- */
+/* --- what clients use ------------------------------------------------------------------------- */
 
 struct usage_page {
     struct srv_server *server;

@@ -1,6 +1,6 @@
 /*
  * What happens to a range: charged, taken from the heap's ranges, mapped by the executor, handed out; and back:
- * unmapped, given back to whoever keeps the bytes, given back to the ranges, charge released.
+ * unmapped, given back to the process that keeps the bytes, given back to the ranges, charge released.
  * Allocations from a slab that is already mapped need no word with the executor.
  */
 #include "server/memory.h"
@@ -182,7 +182,7 @@ static struct srv_mapping *mapping_create(struct srv_heap *h, uint64_t size, uin
     return m;
 }
 
-/* --- allocating ---------------------------------------------------------------------------------------------- */
+/* --- allocating ------------------------------------------------------------------------------- */
 
 static void finish_alloc(struct alloc_op *op, int result)
 {
@@ -362,7 +362,7 @@ void srv_memory_alloc(struct srv_heap *h, uint64_t size, uint64_t align, bool in
     start_alloc(op);
 }
 
-/* --- what is left ---------------------------------------------------------------------------------------------- */
+/* --- what is left ----------------------------------------------------------------------------- */
 
 /* As MPS: a limit shows in what is free, the total stays the device's. */
 static void answer_info(struct srv_heap *h, uint64_t serial)
@@ -402,7 +402,7 @@ const char *srv_on_memory_info(struct srv_session *c, const struct wire_memory_i
     return NULL;
 }
 
-/* --- freeing -------------------------------------------------------------------------------------------------- */
+/* --- freeing ---------------------------------------------------------------------------------- */
 
 /* What it has is not taken back any more. */
 static bool goes_with_session(const struct srv_heap *h)
@@ -529,7 +529,7 @@ void srv_memory_free(struct srv_allocation *a, srv_freed_fn *done, void *arg, ui
         done(arg, serial);
 }
 
-/* --- requests ------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void answer_alloc(void *arg, uint64_t serial, int result, struct srv_allocation *a)
 {

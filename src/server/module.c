@@ -56,7 +56,7 @@ void srv_modules_free(struct srv_session *c)
         module_destroy(m); /* its globals go with the heap */
 }
 
-/* --- talking to the executor ------------------------------------------------------------------------------------- */
+/* --- talking to the executor ------------------------------------------------------------------ */
 
 static void load(struct srv_module *m, srv_answer_fn *done)
 {
@@ -114,7 +114,7 @@ static void forget(struct srv_module *m, srv_answer_fn *done)
     srv_engine_module_unload(c, &(struct wire_engine_module_unload) { c->id, m->id }, done, m);
 }
 
-/* --- loading ------------------------------------------------------------------------------------------------------ */
+/* --- loading ---------------------------------------------------------------------------------- */
 
 static void answer_load(struct srv_session *c, uint64_t serial, int result, const struct srv_module *m)
 {
@@ -251,7 +251,7 @@ const char *srv_on_module_load(struct srv_session *c, const struct wire_module_l
     return NULL;
 }
 
-/* --- unloading ------------------------------------------------------------------------------------------------------ */
+/* --- unloading -------------------------------------------------------------------------------- */
 
 static void on_unload_freed(void *arg, uint64_t serial)
 {

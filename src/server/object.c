@@ -28,7 +28,7 @@ struct srv_name {
     uint32_t number;
 };
 
-/* --- objects ------------------------------------------------------------------------------------------------------ */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 struct srv_object *srv_object_ref(struct srv_object *o)
 {
@@ -117,7 +117,7 @@ static int object_create(struct srv_session *c, const struct wire_object_create 
     return GM_CUDA_SUCCESS;
 }
 
-/* --- allocations that are shared ------------------------------------------------------------------------------------ */
+/* --- allocations that are shared -------------------------------------------------------------- */
 
 /* The object that stands for an allocation of device memory: the whole of what is mapped for it, which may be a slab
  * with other allocations of the same client in it. */
@@ -159,7 +159,7 @@ bool srv_object_keeps(struct srv_allocation *a)
     return false;
 }
 
-/* --- names -------------------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static struct srv_name *find_name(struct srv_session *c, uint32_t number)
 {
@@ -231,7 +231,7 @@ void srv_objects_end(struct srv_session *c, bool all)
     }
 }
 
-/* --- tokens ------------------------------------------------------------------------------------------------------- */
+/* --- tokens ----------------------------------------------------------------------------------- */
 
 static int make_token(struct srv_server *s, struct srv_object *o)
 {
@@ -310,7 +310,7 @@ struct srv_object *srv_object_adopt(struct srv_session *c, const struct wire_obj
     return o;
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void answer_made(struct srv_session *c, uint64_t serial, int result, uint32_t number,
                         const struct srv_object *o)

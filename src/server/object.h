@@ -1,10 +1,10 @@
 /*
  * Memory objects: bytes without an address, and where they are mapped. A program makes them (virtual memory
  * management), a shared allocation is one, and so is a page of host memory that several programs signal each other
- * through. An object lives as long as somebody has a name for it or has it mapped, whoever made it.
+ * through. An object lives as long as somebody has a name for it or has it mapped, even after its maker has gone.
  *
  * Who pays. The maker is charged for the bytes while it lives, also for an allocation that it has freed but others
- * still have open. Whoever takes over an object of another's (by descriptor or token) is charged the same amount in a
+ * still have open. A client that takes over another's object (by descriptor or token) is charged the same amount in a
  * quantity of its own, imported bytes, with the same limit as its memory: when the maker goes, what stays is within
  * some client's limit.
  *
@@ -82,9 +82,9 @@ bool srv_object_keeps(struct srv_allocation *a);
  * have stay. */
 void srv_objects_end(struct srv_session *c, bool all);
 
-/* --- attach.c: ranges and what is mapped there ---------------------------------------------------------------------- */
+/* --- attach.c: ranges and what is mapped there ------------------------------------------------ */
 
-/* Nothing of the session runs any more: whoever waits for what it has recorded need not. */
+/* Nothing of the session runs any more: nobody needs to wait for what it has recorded. */
 void srv_signals_end(struct srv_session *c);
 /* Frees what is left of ranges and mappings, as above. */
 void srv_attachments_end(struct srv_session *c, bool all);

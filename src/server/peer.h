@@ -24,7 +24,7 @@ struct srv_peer_ops {
     /* One well-formed packet, body not yet read. NULL, or why the peer is to be dropped. Descriptors left in the
      * packet are closed. */
     const char *(*packet)(struct srv_peer *p, struct tp_packet *packet);
-    /* The same for one whose descriptors could not be had: there are too many already. NULL: the peer is dropped. */
+    /* As above, for one whose descriptors could not be had: there are too many already. NULL: the peer is dropped. */
     const char *(*bare_packet)(struct srv_peer *p, struct tp_packet *packet);
     /* The connection ended, or the peer broke a rule. Called once; calls srv_peer_close(). `broke`: a rule was broken
      * and `why` says which. */

@@ -62,7 +62,7 @@ void srv_request_put_off(struct srv_request *r, bool working)
     r->working = working;
 }
 
-/* --- time --------------------------------------------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct srv_request *r)
 {
@@ -127,7 +127,7 @@ bool srv_requests_are_settled(const struct gm_list *sent)
     return true;
 }
 
-/* --- suspicion ---------------------------------------------------------------------------------------------------- */
+/* --- suspicion -------------------------------------------------------------------------------- */
 
 static bool is_suspect(const struct srv_request *r, const struct srv_request *current)
 {

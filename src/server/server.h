@@ -180,7 +180,7 @@ struct srv_server {
     uint8_t out[WIRE_PACKET_MAX]; /* for one packet being encoded */
 };
 
-/* --- server.c ------------------------------------------------------------------------------------------------ */
+/* --- server.c --------------------------------------------------------------------------------- */
 
 /* Sets up an empty server. 0 or -errno. */
 GM_MUST_CHECK int srv_server_init(struct srv_server *s, const char *device_name);
@@ -205,7 +205,7 @@ void srv_server_limit_memory(struct srv_server *s);
 /* Clears an encoder on the server's packet buffer. */
 struct wire_enc srv_encoder(struct srv_server *s);
 
-/* --- link.c: the control daemon ---------------------------------------------------------------------------------- */
+/* --- link.c: the control daemon --------------------------------------------------------------- */
 
 extern const struct srv_peer_ops srv_link_ops;
 void srv_link_ready(struct srv_server *s);
@@ -216,14 +216,14 @@ void srv_link_client_state(struct srv_session *c, uint32_t context, uint32_t dev
 void srv_link_client_gone(struct srv_server *s, uint32_t pid, const char *why);
 void srv_link_fault(struct srv_server *s, uint32_t pid, int result, const char *text);
 
-/* --- relink.c ---------------------------------------------------------------------------------------------------- */
+/* --- relink.c --------------------------------------------------------------------------------- */
 
 /* The daemon is gone without having said that we are to end: clients that are there stay, and we look for the next one. */
 void srv_relink_begin(struct srv_server *s);
 /* For link.c: the link of the daemon that is gone is closed. */
 void srv_relink_closed(struct srv_server *s);
 
-/* --- session.c --------------------------------------------------------------------------------------------------- */
+/* --- session.c -------------------------------------------------------------------------------- */
 
 /* Takes `fd`. One that cannot be served is told so and ends by itself. */
 void srv_session_create(struct srv_server *s, int fd, const struct srv_client *client);
@@ -254,7 +254,7 @@ struct srv_heap *srv_session_heap(struct srv_session *c, bool host, uint32_t dev
 /* The client's allocation that starts at `address`, in whichever heap; NULL if there is none. */
 struct srv_allocation *srv_session_allocation(struct srv_session *c, uint64_t address);
 
-/* --- leave.c: its end -------------------------------------------------------------------------------------------- */
+/* --- leave.c: its end ------------------------------------------------------------------------- */
 
 /* The client gets `result` and a reason from whatever it does, and nothing of it runs any more. */
 void srv_session_fail(struct srv_session *c, int result, uint64_t address, const char *why);
@@ -275,19 +275,19 @@ static inline bool srv_session_holds_host(const struct srv_session *c)
     return c->in_executor && c->removing;
 }
 
-/* --- context.c ------------------------------------------------------------------------------------------------------- */
+/* --- context.c -------------------------------------------------------------------------------- */
 
 /* Closes those that the client left open. */
 void srv_contexts_end(struct srv_session *c);
 /* Tells a new executor which devices the client uses, and which are peers. */
 void srv_devices_replay(struct srv_session *c);
 
-/* --- array.c ----------------------------------------------------------------------------------------------------------- */
+/* --- array.c ---------------------------------------------------------------------------------- */
 
 /* Tells a new executor how much the client's arrays may take. */
 void srv_arrays_replay(struct srv_session *c);
 
-/* --- module.c --------------------------------------------------------------------------------------------------------- */
+/* --- module.c --------------------------------------------------------------------------------- */
 
 void srv_modules_free(struct srv_session *c);
 /* Executors died over one of them. */
@@ -295,7 +295,7 @@ bool srv_modules_are_blamed(struct srv_session *c);
 /* Tells a new executor about them. */
 void srv_modules_replay(struct srv_session *c);
 
-/* --- limits.c ----------------------------------------------------------------------------------------------------------- */
+/* --- limits.c --------------------------------------------------------------------------------- */
 
 /* "0=1G,GPU-...=2G", or "*=1G" for all devices, for the device with this ordinal and uuid; UINT64_MAX where it says nothing. Entries that are not
  * well formed are ignored, as MPS does. */

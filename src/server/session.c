@@ -19,11 +19,11 @@
 
 static const struct srv_peer_ops session_ops;
 
-/* --- answers --------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
 static void update_pause(struct srv_session *c)
 {
-    /* Whoever asks faster than the executor answers waits; so does one whose session_ready is being answered. */
+    /* A client that asks faster than the executor answers waits; so does one whose session_ready is being answered. */
     srv_peer_pause(&c->peer, c->pending >= SRV_PENDING_MAX || c->phase == SRV_ATTACHING);
 }
 
@@ -41,7 +41,7 @@ void srv_session_status(struct srv_session *c, uint64_t serial, int result)
     srv_answer_status(c, serial, &(struct wire_status) { result });
 }
 
-/* --- windows ------------------------------------------------------------------------------------------------------ */
+/* --- windows ---------------------------------------------------------------------------------- */
 
 static uint64_t window_size_for(const struct srv_server *s, const struct srv_session *c)
 {
@@ -87,7 +87,7 @@ void srv_session_free_windows(struct srv_session *c, unsigned keep)
     }
 }
 
-/* --- beginning ---------------------------------------------------------------------------------------------------- */
+/* --- beginning -------------------------------------------------------------------------------- */
 
 static uint64_t namespace_of(uint32_t pid)
 {
@@ -396,7 +396,7 @@ const char *srv_on_session_ready(struct srv_session *c, uint64_t serial)
     return NULL;
 }
 
-/* --- in the middle ------------------------------------------------------------------------------------------------ */
+/* --- in the middle ---------------------------------------------------------------------------- */
 
 static void set_client(struct srv_session *c, srv_answer_fn *done)
 {
@@ -475,7 +475,7 @@ bool srv_session_is_busy(const struct srv_session *c)
     return false;
 }
 
-/* --- what a client asks: serve.c ---------------------------------------------------------------------------------- */
+/* --- what a client asks: serve.c -------------------------------------------------------------- */
 
 static const char *on_packet(struct srv_peer *p, struct tp_packet *packet)
 {

@@ -38,7 +38,7 @@ void srv_sweep(struct srv_sweeper *w, struct srv_sweep *s, const void *owner, in
                srv_swept_fn *done);
 /* What that owner waits for is done, cancelled. */
 void srv_sweep_cancel(struct srv_sweeper *w, const void *owner);
-/* The same for a file that the caller closes: false if nothing was done for lack of memory. */
+/* As above, for a file that the caller closes: false if nothing was done for lack of memory. */
 GM_MUST_CHECK bool srv_sweep_apart(struct srv_sweeper *w, int fd, uint64_t offset, uint64_t size);
 
 #endif

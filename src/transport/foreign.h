@@ -10,7 +10,7 @@
 
 #include "transport/sock.h"
 
-/* A file that lives in memory, whoever made it: nothing done to it waits for anybody. */
+/* A file that lives in memory, ours or somebody else's: nothing done to it waits for anybody. */
 bool tp_is_memory(int fd);
 /* Closes it without waiting, some time from now; what is known not to wait, at once. Returns -1. Any thread. */
 int tp_close_foreign(int fd);

@@ -9,7 +9,7 @@
 /* A memfd of `size` bytes, zeroed, that can neither shrink nor grow. Descriptor owned by the caller, or -errno. */
 GM_MUST_CHECK int tp_memfd_create(const char *name, uint64_t size);
 
-/* The same with the bytes in it, and sealed against writing as well. */
+/* As above, with the bytes in it, and sealed against writing as well. */
 GM_MUST_CHECK int tp_memfd_from_bytes(const char *name, const void *data, size_t size);
 
 /* 0 if `fd` is a memfd of exactly `size` bytes that cannot shrink or grow (and, with `readonly`, cannot be written

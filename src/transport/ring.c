@@ -155,7 +155,7 @@ void tp_ring_advance(struct tp_ring *r)
     atomic_store_explicit(&s->head, r->mine, memory_order_release);
     atomic_thread_fence(memory_order_seq_cst);
     /* A producer that waits for room is woken when half of the ring is free, not once per record. It always gets there:
-     * whoever waits for room waits with more than half of the ring still to be read. */
+     * a producer that waits for room waits with more than half of the ring still to be read. */
     if (GM_UNLIKELY(atomic_load_explicit(&s->producer_sleeps, memory_order_relaxed)) &&
         r->theirs - r->mine <= r->size / 2)
         tp_futex_wake(&s->head);

@@ -18,7 +18,7 @@ struct tp_ring_shared {
     _Atomic uint32_t tail GM_ALIGNED(GM_CACHELINE); /* producer writes */
     _Atomic uint32_t head GM_ALIGNED(GM_CACHELINE); /* consumer writes; a producer without room sleeps on it */
     _Atomic uint32_t consumer_sleeps GM_ALIGNED(GM_CACHELINE); /* consumer sets, who wakes it takes it down */
-    _Atomic uint32_t bell; /* whoever wakes the consumer adds one; the consumer sleeps on it */
+    _Atomic uint32_t bell; /* a producer that wakes the consumer adds one; the consumer sleeps on it */
     _Atomic uint32_t producer_sleeps GM_ALIGNED(GM_CACHELINE); /* producer writes */
     uint8_t pad[GM_CACHELINE - sizeof(uint32_t)];
 };
@@ -71,7 +71,7 @@ void tp_ring_sleep(struct tp_ring *r, uint32_t bell, uint32_t slice_ms);
 GM_MUST_CHECK bool tp_ring_look_no_more(struct tp_ring *r, uint32_t bell);
 /* Anybody: makes the consumer return from tp_ring_wait() and tp_ring_sleep(). */
 void tp_ring_kick(struct tp_ring_shared *shared);
-/* The same without trusting the shared flag that says whether it sleeps: for orders that must arrive. */
+/* As above, without trusting the shared flag that says whether it sleeps: for orders that must arrive. */
 void tp_ring_wake(struct tp_ring_shared *shared);
 
 #endif

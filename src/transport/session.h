@@ -18,10 +18,10 @@
  * executor stores in `accepted` the last one handed to the device and the device publishes in `completed` the last
  * one finished; operations of a stream finish in order. "Stream idle" is completed == what the client last issued. A
  * number used again after `retire`, on the same device, goes on counting where it stood, so that completion words only grow and an old
- * (stream, seq) pair stays answerable: whoever waits for a stream that is not there waits for something already done.
+ * (stream, seq) pair stays answerable: a client that waits for a stream that is not there waits for something already done.
  *
  * A client with a sticky error has no thread reading its ring any more. All its streams then stand at TP_SEQ_FAILED, so
- * that whoever waits returns and sees the error.
+ * that a thread that waits returns and sees the error.
  *
  * An executor that was replaced: the server compares the two words. Where they are equal nothing was in flight, and
  * the next executor goes on reading the ring where it stands; elsewhere the client gets a sticky error.

@@ -1,6 +1,6 @@
 /*
  * A number is taken in two steps, either of which may be a program's last. The first writes number and recorder in one
- * word, and makes it taken. The second makes it the last one that there is; whoever finds it missing does it instead.
+ * word, and makes it taken. The second makes it the last one that there is; a program that finds it missing does it instead.
  */
 #include "transport/signal.h"
 

@@ -1,7 +1,7 @@
 /*
- * Signals: a page of host memory in which programs of one user tell each other how far an event has come. Whoever
+ * Signals: a page of host memory in which programs of one user tell each other how far an event has come. A program that
  * records the event takes the next number and has its device store that number into `done` when the stream has come so
- * far; whoever waits, waits for the number that was the last when it asked.
+ * far; a program that waits, waits for the number that was the last when it asked.
  *
  * `done` is several words because records in different streams may finish in any order; a number uses the word of its
  * remainder, and that word only after the number before it there has been stored.

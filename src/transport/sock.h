@@ -35,7 +35,7 @@ struct tp_peer {
 GM_MUST_CHECK int tp_listen(const char *path);
 /* Connected, blocking. Descriptor, or -errno: -EAGAIN if nobody has accepted in 10 s the connections before this one. */
 GM_MUST_CHECK int tp_connect(const char *path);
-/* The same without waiting: -EAGAIN if it cannot be at once. The socket does not block. */
+/* As above, without waiting: -EAGAIN if it cannot be at once. The socket does not block. */
 GM_MUST_CHECK int tp_connect_now(const char *path);
 /* A connected pair, both CLOEXEC. 0 or -errno. */
 GM_MUST_CHECK int tp_pair(int fds[2]);

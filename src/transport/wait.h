@@ -24,8 +24,9 @@ _Static_assert(sizeof(struct tp_word) == 16, "layout");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared atomics must be lock-free");
 
 struct tp_wait_policy {
-    uint32_t spin_ns;  /* look at the word this long .. */
-    uint32_t yield_ns; /* .. and then this long, giving way to whoever wants the processor, before sleeping */
+    uint32_t spin_ns; /* look at the word this long .. */
+    uint32_t
+        yield_ns; /* .. and then this long, giving way to other threads that want the processor, before sleeping */
     uint32_t slice_ms; /* sleep at most this long before asking the watchdog */
     /* Called after each slice and once before the first sleep: 0 goes on waiting, anything else ends the wait with
      * that value. NULL: none. It finds out whether the peer is dead. */
@@ -33,10 +34,10 @@ struct tp_wait_policy {
     void *arg;
 };
 
-/* Stores `value` and wakes whoever sleeps. Publisher only. */
+/* Stores `value` and wakes those who sleep. Publisher only. */
 void tp_word_publish(struct tp_word *w, uint64_t value);
 
-/* The same for a word that a device has stored to: wakes only. */
+/* As above, for a word that a device has stored to: wakes only. */
 void tp_word_wake(struct tp_word *w);
 
 /* 0 once the word is >= `value` (with acquire order), or what the watchdog returned. */

@@ -300,7 +300,7 @@ static void volumes(void)
     }
 }
 
-/* --- in graphs --- */
+/* --- in graphs -------------------------------------------------------------------------------- */
 
 /* Rows of 4 * 24 bytes, 10 of them, between an array and memory. */
 static CUDA_MEMCPY3D plane_copy(CUarray a, CUmemorytype type, void *host, CUdeviceptr device, bool up)

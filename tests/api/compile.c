@@ -32,7 +32,7 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* --- the child ---------------------------------------------------------------------------------------------------- */
+/* --- the child -------------------------------------------------------------------------------- */
 
 /* A kernel of so many steps, each of which needs the one before. The numbers see to it that no cache has it. */
 static char *add_kernel(char *out, unsigned kernel, uint32_t seed)
@@ -88,7 +88,7 @@ static int load_more_and_more(void)
     return 0;
 }
 
-/* --- the other one ------------------------------------------------------------------------------------------------- */
+/* --- the other one ---------------------------------------------------------------------------- */
 
 static char hear(void)
 {

@@ -132,7 +132,7 @@ static void of_two_streams(void)
     OK(cuMemFreeHost(word));
 }
 
-/* --- beside a call that waits for a host function -------------------------------------------------------------------- */
+/* --- beside a call that waits for a host function --------------------------------------------- */
 
 static _Atomic int opened, stood_too_long;
 

@@ -192,7 +192,7 @@ static void importer_killed(void)
     OK(cuMemFree(p));
 }
 
-/* --- words ---------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 /* As libraries of several processes do it: a stream of one waits for what another one stores in its memory. */
 static void waits_for_the_others_word(void)
@@ -239,7 +239,7 @@ static void killed_waiting(void)
     OK(cuCtxSynchronize());
 }
 
-/* --- events --------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void waits_for_another(void)
 {

@@ -233,7 +233,7 @@ static void registers(void)
         tap_skip("this device has registers for all blocks");
 }
 
-/* --- clusters ------------------------------------------------------------------------------------------------------- */
+/* --- clusters --------------------------------------------------------------------------------- */
 
 static void need_clusters(void)
 {
@@ -330,7 +330,7 @@ static void compiled_clusters_of_another_size(void)
     OK(cuModuleUnload(m));
 }
 
-/* --- a cooperative launch, programmatic dependence ------------------------------------------------------------------- */
+/* --- a cooperative launch, programmatic dependence -------------------------------------------- */
 
 static void cooperative(void)
 {

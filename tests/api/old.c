@@ -24,7 +24,7 @@ static uint32_t read_word(CUdeviceptr p)
     return v;
 }
 
-/* --- contexts -------------------------------------------------------------------------------------------------------- */
+/* --- contexts --------------------------------------------------------------------------------- */
 
 static void contexts_by_handle(void)
 {
@@ -94,7 +94,7 @@ static void found_by_name(void)
     IS(cuGetProcAddress("cuNothing", &none, 11030, CU_GET_PROC_ADDRESS_DEFAULT), CUDA_ERROR_NOT_FOUND);
 }
 
-/* --- streams, captures --------------------------------------------------------------------------------------------- */
+/* --- streams, captures ------------------------------------------------------------------------ */
 
 static void captures(void)
 {
@@ -135,7 +135,7 @@ static void captures(void)
     OK(cuStreamDestroy(s));
 }
 
-/* --- graphs -------------------------------------------------------------------------------------------------------- */
+/* --- graphs ----------------------------------------------------------------------------------- */
 
 static CUgraphNode add(CUgraph g, const CUgraphNode *after, size_t count, CUdeviceptr p, uint32_t by)
 {
@@ -255,7 +255,7 @@ static void nodes_of_any_kind(void)
     OK(cuMemFree_v2(p));
 }
 
-/* --- memory, images -------------------------------------------------------------------------------------------------- */
+/* --- memory, images --------------------------------------------------------------------------- */
 
 static void batches(void)
 {
@@ -323,7 +323,7 @@ static void events(void)
     OK(cuEventDestroy(e));
 }
 
-/* --- stacks: the last of all, should a context of then be none of now --------------------------------------------------- */
+/* --- stacks: the last of all, should a context of then be none of now ------------------------- */
 
 static void stacks(void)
 {

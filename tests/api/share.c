@@ -111,7 +111,7 @@ static void kernels_stay_there(void)
     OK(cuModuleUnload(m));
 }
 
-/* --- contexts with fewer multiprocessors (under a daemon only) --------------------------------------------------------- */
+/* --- contexts with fewer multiprocessors (under a daemon only) -------------------------------- */
 
 static CUresult create(CUcontext *c, unsigned multiprocessors)
 {

@@ -21,7 +21,8 @@
 #define LARGE_BYTES  (RAW_SANITIZED ? 256u << 20 : 1u << 30)
 #define ROUNDS       40u
 #define KEPT         3u
-#define PTX          ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
+
+#define PTX ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
 
 /* What a client may wait because of others. */
 #define ALLOCATION_MS 20.0
@@ -96,7 +97,7 @@ static void wait_for_server(const char *beside)
     RAW_CHECK(connection[ROUNDS / 2] < CONNECTION_MS);
 }
 
-/* --- large images --------------------------------------------------------------------------------------------------- */
+/* --- large images ----------------------------------------------------------------------------- */
 
 static int large_image(void)
 {
@@ -131,7 +132,7 @@ static GM_NORETURN void load_images(int connection)
     }
 }
 
-/* --- large memory --------------------------------------------------------------------------------------------------- */
+/* --- large memory ----------------------------------------------------------------------------- */
 
 static GM_NORETURN void free_memory(int connection)
 {

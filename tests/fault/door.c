@@ -58,7 +58,7 @@ static void share(uint64_t address, uint8_t token[32])
     memcpy(token, m.token.data, 32);
 }
 
-/* --- visitors ----------------------------------------------------------------------------------------------------- */
+/* --- visitors --------------------------------------------------------------------------------- */
 
 static int visit(const uint8_t *token)
 {
@@ -155,7 +155,7 @@ static void too_many(const uint8_t *token)
     RAW_CHECK(raw_alloc(&a, 4096, WIRE_MEMORY_KIND_DEVICE, NULL) != 0);
 }
 
-/* --- adoption ----------------------------------------------------------------------------------------------------- */
+/* --- adoption --------------------------------------------------------------------------------- */
 
 static int adopt(int connection, const uint8_t *token)
 {

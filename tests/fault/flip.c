@@ -46,7 +46,7 @@ static uint32_t next(uint32_t *state)
     return *state >> 8;
 }
 
-/* --- the other thread ------------------------------------------------------------------------------------------------ */
+/* --- the other thread ------------------------------------------------------------------------- */
 
 static uint8_t *choose(struct flipper *f)
 {
@@ -87,7 +87,7 @@ static void *flip_main(void *arg)
     return NULL;
 }
 
-/* --- what it hands over ---------------------------------------------------------------------------------------------- */
+/* --- what it hands over ----------------------------------------------------------------------- */
 
 /* The ring's own words are not to be trusted here, either: no waiting. */
 static bool post(struct flipper *f, unsigned op, void *record, size_t size)

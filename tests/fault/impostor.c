@@ -18,7 +18,7 @@ static struct raw_server server;
 static struct raw_client c, witness;
 static char directory[] = "/tmp/gmux-impostor-XXXXXX", executor_path[64], go_path[64], second_path[64];
 
-/* --- the executor ------------------------------------------------------------------------------------------------- */
+/* --- the executor ----------------------------------------------------------------------------- */
 
 static uint8_t bytes[WIRE_PACKET_MAX];
 static struct tp_packet packet;
@@ -106,7 +106,7 @@ static int impostor(void)
     return 0;
 }
 
-/* --- the test ----------------------------------------------------------------------------------------------------- */
+/* --- the test --------------------------------------------------------------------------------- */
 
 static void prepare(void)
 {

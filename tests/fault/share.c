@@ -28,7 +28,7 @@ static void open_client(struct raw_client *c)
     raw_client_open(c, raw_server_connect(&server, next_pid++));
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 struct token {
     uint8_t bytes[32];
@@ -138,7 +138,7 @@ static void fill(struct raw_client *c, uint64_t address, uint32_t value, uint64_
     RAW_CHECK(raw_wait(c, 0, raw_fill(c, 0, address, value, words)) == 0);
 }
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static void tokens(void)
 {
@@ -322,7 +322,7 @@ static void charged(void)
     raw_client_close(&b);
 }
 
-/* --- anything goes ------------------------------------------------------------------------------------------------ */
+/* --- anything goes ---------------------------------------------------------------------------- */
 
 enum { CLIENTS = 4, THINGS = 24 };
 

@@ -74,7 +74,7 @@ static void client_stop(struct dev_client *c)
     dev_null_ops.client_stop(c);
 }
 
-/* --- clients that leave later ----------------------------------------------------------------------------------------- */
+/* --- clients that leave later ----------------------------------------------------------------- */
 
 #define CLIENTS 64u
 

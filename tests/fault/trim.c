@@ -14,7 +14,7 @@ static struct raw_server server;
 static struct raw_client c;
 static char directory[] = "/tmp/gmux-trim-XXXXXX", executor_path[64], full_path[64], stubborn_path[64];
 
-/* --- the executor ------------------------------------------------------------------------------------------------- */
+/* --- the executor ----------------------------------------------------------------------------- */
 
 static uint8_t bytes[WIRE_PACKET_MAX];
 static struct tp_packet packet;
@@ -53,7 +53,7 @@ static int executor(int fd)
     return 0;
 }
 
-/* --- the test ----------------------------------------------------------------------------------------------------- */
+/* --- the test --------------------------------------------------------------------------------- */
 
 static void prepare(void)
 {

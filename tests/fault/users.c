@@ -27,7 +27,7 @@ static void open_client(struct raw_client *c, uint32_t uid)
     raw_client_open(c, raw_server_connect_as(&server, next_pid++, uid));
 }
 
-/* --- one of each kind; a CUresult ---------------------------------------------------------------------------------- */
+/* --- one of each kind; a CUresult ------------------------------------------------------------- */
 
 static int take_host_bytes(struct raw_client *c, uint64_t size)
 {
@@ -102,7 +102,7 @@ static const struct kind {
     { "allocations", take_allocation, 0, 8 },
 };
 
-/* --- the hog -------------------------------------------------------------------------------------------------------- */
+/* --- the hog ---------------------------------------------------------------------------------- */
 
 static unsigned take_all(struct raw_client *c, const struct kind *k)
 {
@@ -162,7 +162,7 @@ static int claim_windows(void)
     return -1;
 }
 
-/* --- the others ------------------------------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 static void is_served(uint32_t uid)
 {

@@ -29,7 +29,7 @@ static const char *float_source(struct maker *m, char *buffer, size_t n)
     return buffer;
 }
 
-/* --- single instructions --- */
+/* --- single instructions ---------------------------------------------------------------------- */
 
 static void int_op(struct maker *m)
 {
@@ -311,7 +311,7 @@ static void together_op(struct maker *m)
     }
 }
 
-/* --- statements --- */
+/* --- statements ------------------------------------------------------------------------------- */
 
 static void if_statement(struct maker *m)
 {

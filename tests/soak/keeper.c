@@ -91,7 +91,7 @@ static void check(CUresult r, const char *call)
 }
 #define OK(call) check((call), #call)
 
-/* --- one step each ------------------------------------------------------------------------------------------------- */
+/* --- one step each ---------------------------------------------------------------------------- */
 
 static CUstream any_stream(void)
 {
@@ -197,7 +197,7 @@ static void step(void)
     mine->began = 0;
 }
 
-/* --- a program that wants it all ----------------------------------------------------------------------------------- */
+/* --- a program that wants it all -------------------------------------------------------------- */
 
 static int take_all(void)
 {

@@ -26,7 +26,7 @@ static CUdeviceptr inputs, outputs;
 static unsigned count;
 static FILE *out;
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 static uint32_t mix(uint32_t a, uint32_t b)
 {
@@ -81,7 +81,7 @@ static float coordinate(uint32_t group, uint32_t i, unsigned dimension, unsigned
     return v;
 }
 
-/* --- groups --------------------------------------------------------------------------------------------------------- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 typedef void fill(uint32_t group, uint32_t i, uint32_t in[SAMPLE_WORDS], const void *arg);
 
@@ -117,7 +117,7 @@ static void group(const char *name, const char *kernel, unsigned long long handl
     free(got);
 }
 
-/* --- textures ------------------------------------------------------------------------------------------------------- */
+/* --- textures --------------------------------------------------------------------------------- */
 
 enum content { RANDOM_BITS, RAMP, NICE, WILD };
 
@@ -317,7 +317,7 @@ static void fine(uint32_t g, uint32_t i, uint32_t in[SAMPLE_WORDS], const void *
     in[1] = in[2] = bits_of(0.5f);
 }
 
-/* --- what is looked at ----------------------------------------------------------------------------------------------- */
+/* --- what is looked at ------------------------------------------------------------------------ */
 
 #define LINEAR     CU_TR_FILTER_MODE_LINEAR
 #define NORMALIZED CU_TRSF_NORMALIZED_COORDINATES

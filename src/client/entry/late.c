@@ -70,7 +70,7 @@ static rt_proc_fn way_to(rt_proc_fn function)
         rt_proc_fn whose = NULL;
         if (!atomic_compare_exchange_strong(&functions[i], &whose, function) && whose != function)
             continue;
-        int decided = atomic_load(&decision); /* whoever decides later sees the claim */
+        int decided = atomic_load(&decision); /* a thread that decides later sees the claim */
         if (decided != UNDECIDED)
             point(i, function, decided);
         return (rt_proc_fn)(uintptr_t)(rt_late_ways + i * WAY_BYTES);

@@ -34,7 +34,7 @@ void rt_trace_hex(struct rt_trace_line *l, const char *name, uint64_t value);
 void rt_trace_float(struct rt_trace_line *l, const char *name, double value);
 /* Quoted and cut where it is long; NULL is allowed. */
 void rt_trace_str(struct rt_trace_line *l, const char *name, const char *value);
-/* The same for a buffer of `size` bytes, which may lack a NUL. */
+/* As above, for a buffer of `size` bytes, which may lack a NUL. */
 void rt_trace_text(struct rt_trace_line *l, const char *name, const char *value, int64_t size);
 void rt_trace_enum(struct rt_trace_line *l, const char *name, int64_t value, const struct rt_trace_name *names,
                    size_t count);

@@ -98,7 +98,7 @@ CUresult rt_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNod
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- lists: as many as there is room for, the rest NULL; without room, how many there are --------------------------- */
+/* --- lists: as many as there is room for, the rest NULL; without room, how many there are ----- */
 
 struct list {
     CUgraphNode *nodes;
@@ -239,7 +239,7 @@ CUresult rt_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *depe
         hNode, &(struct list) { .nodes = dependentNodes, .data = edgeData, .count = numDependentNodes }, false);
 }
 
-/* --- edges -------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------ */
 
 static int change_edge(const struct rt_graph *g, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *data,
                        bool add)

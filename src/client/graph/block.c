@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- pageable memory ---------------------------------------------------------------------------------------------- */
+/* --- pageable memory -------------------------------------------------------------------------- */
 
 static void move_rows(const struct rt_box *b, uint8_t *packed, uint64_t address, const struct rt_side *side, bool in)
 {
@@ -72,7 +72,7 @@ static int staged_create(struct rt_exec_body *b, const struct rt_box *box, bool 
     return CUDA_SUCCESS;
 }
 
-/* --- the block ---------------------------------------------------------------------------------------------------- */
+/* --- the block -------------------------------------------------------------------------------- */
 
 static struct rt_step *add_step(struct rt_exec_body *b, enum rt_step_kind kind)
 {
@@ -278,7 +278,7 @@ static int add_item(struct rt_exec_body *b, uint32_t number)
     return r;
 }
 
-/* --- the kernels that it launches: a module may go before the graph does -------------------------------------------- */
+/* --- the kernels that it launches: a module may go before the graph does ---------------------- */
 
 static const void *function_of(const struct rt_node *n)
 {

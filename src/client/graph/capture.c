@@ -7,7 +7,7 @@
 
 #include "client/stream/event.h"
 
-/* --- a stream's part ---------------------------------------------------------------------------------------------- */
+/* --- a stream's part -------------------------------------------------------------------------- */
 
 static bool room(struct rt_stream_capture *sc, size_t count)
 {
@@ -59,7 +59,7 @@ static int depend(struct rt_stream_capture *sc, const CUgraphNode *nodes, const 
     return CUDA_SUCCESS;
 }
 
-/* --- captures ----------------------------------------------------------------------------------------------------- */
+/* --- captures --------------------------------------------------------------------------------- */
 
 static void finish(struct rt_capture *c, bool keep_graph)
 {
@@ -173,7 +173,7 @@ void rt_capture_stream_ends(struct rt_stream *st)
     rt_graph_unlock();
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 /* The stream's part in a capture that is not spoilt. CUresult. */
 static int good_part(struct rt_stream *st, struct rt_stream_capture **out)
@@ -302,7 +302,7 @@ int rt_capture_free(struct rt_stream *st, CUdeviceptr address)
     return r;
 }
 
-/* --- events ------------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 int rt_capture_record(struct rt_stream *st, CUevent event, bool external)
 {

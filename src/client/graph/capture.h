@@ -8,7 +8,7 @@
 #include "client/memory/fill.h"
 #include "client/stream/capture.h"
 
-/* --- for rt_hooks, which says what they are. CUresult; all take the graph lock --------------------------------------- */
+/* --- for rt_hooks, which says what they are. CUresult; all take the graph lock ---------------- */
 
 int rt_capture_launch(struct rt_stream *st, const void *function, const struct rt_launch *l,
                       const CUlaunchAttribute *attributes, unsigned count);
@@ -22,7 +22,7 @@ int rt_capture_record(struct rt_stream *st, CUevent event, bool external);
 int rt_capture_wait(struct rt_stream *st, CUevent event, bool external);
 void rt_capture_stream_ends(struct rt_stream *st);
 
-/* --- captures. CUresult; the graph lock is held ---------------------------------------------------------------------- */
+/* --- captures. CUresult; the graph lock is held ----------------------------------------------- */
 
 /* Takes over `params`. */
 int rt_capture_add_locked(struct rt_stream *st, struct rt_params *params);

@@ -24,7 +24,7 @@ struct rt_condition {
 static struct gm_log_topic topic = GM_LOG_TOPIC("graph");
 static struct gm_list all = { &all, &all };
 
-/* --- handles ------------------------------------------------------------------------------------------------------ */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t *word_of(const struct rt_condition *c)
 {
@@ -124,7 +124,7 @@ bool rt_graph_has_idle_condition(const struct rt_graph *g)
     return false;
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 static bool kind_ok(const CUDA_CONDITIONAL_NODE_PARAMS *from)
 {
@@ -190,7 +190,7 @@ int rt_conditional_clone(struct rt_conditional *to, const struct rt_conditional 
     return r;
 }
 
-/* --- launches ----------------------------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 static void run_free(struct rt_conditional_run *run)
 {

@@ -24,7 +24,7 @@ bool rt_exec_idle(const struct rt_exec_body *b)
     return true;
 }
 
-/* --- making and ending one ---------------------------------------------------------------------------------------- */
+/* --- making and ending one -------------------------------------------------------------------- */
 
 void rt_exec_body_free(struct rt_exec_body *b)
 {
@@ -110,7 +110,7 @@ void rt_exec_destroy(struct rt_exec *e)
     reap();
 }
 
-/* --- launches ----------------------------------------------------------------------------------------------------- */
+/* --- launches --------------------------------------------------------------------------------- */
 
 /* What could fail is looked at before anything is in the ring. */
 static int check_handles(const struct rt_exec_body *b)
@@ -278,7 +278,7 @@ int rt_exec_body_launch(struct rt_exec_body *b, struct rt_stream *st)
     return launch(b, 0, st, false);
 }
 
-/* --- changes ------------------------------------------------------------------------------------------------------ */
+/* --- changes ---------------------------------------------------------------------------------- */
 
 struct rt_node *rt_exec_node(const struct rt_exec *e, CUgraphNode original)
 {

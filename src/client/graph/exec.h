@@ -111,14 +111,14 @@ static inline struct rt_exec *rt_exec_find(CUgraphExec handle)
 /* True if nothing of it runs, nor of its conditional nodes. */
 bool rt_exec_idle(const struct rt_exec_body *b);
 
-/* --- order and branches (graph/order.c) --- */
+/* --- order and branches (graph/order.c) ------------------------------------------------------- */
 
 /* Fills in order, index, items, waits, joins and branches from b->graph; order and index have room for all nodes.
  * CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
 int rt_order_make(struct rt_exec_body *b);
 void rt_order_finish(struct rt_exec_body *b);
 
-/* --- the block (graph/block.c) --- */
+/* --- the block (graph/block.c) ---------------------------------------------------------------- */
 
 /* Makes block and steps of b->items. CUresult. */
 int rt_block_build(struct rt_exec_body *b);
@@ -126,7 +126,7 @@ int rt_block_build(struct rt_exec_body *b);
 bool rt_block_patch(struct rt_exec_body *b, const struct rt_node *n);
 void rt_block_finish(struct rt_exec_body *b);
 
-/* --- executable graphs (graph/exec.c) --- */
+/* --- executable graphs (graph/exec.c) --------------------------------------------------------- */
 
 /* CUresult; CUDA_ERROR_INVALID_VALUE if there is a cycle. */
 int rt_exec_create(const struct rt_graph *g, uint64_t flags, struct rt_exec **out);

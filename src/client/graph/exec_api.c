@@ -153,7 +153,7 @@ CUresult rt_cuGraphUpload(CUgraphExec hGraph, CUstream hStream)
     return r;
 }
 
-/* --- changes to single nodes -------------------------------------------------------------------------------------- */
+/* --- changes to single nodes ------------------------------------------------------------------ */
 
 /* `r` is what reading the parameters came to. */
 static int set(CUgraphExec exec, CUgraphNode node, struct rt_params *p, int r)
@@ -275,7 +275,7 @@ CUresult rt_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, 
     return set(hGraphExec, hNode, &p, r ? r : rt_params_generic(&p, nodeParams));
 }
 
-/* --- nodes off and on --------------------------------------------------------------------------------------------- */
+/* --- nodes off and on ------------------------------------------------------------------------- */
 
 /* Graph lock. NULL if there is none of a kind that can be off. */
 static struct rt_node *find_switched(const struct rt_exec *e, CUgraphNode node)
@@ -316,7 +316,7 @@ CUresult rt_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, uns
     return n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- update ------------------------------------------------------------------------------------------------------- */
+/* --- update ----------------------------------------------------------------------------------- */
 
 CUresult rt_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {

@@ -23,7 +23,7 @@ void rt_graph_unlock(void)
     rt_user_objects_reap();
 }
 
-/* --- edges -------------------------------------------------------------------------------------------------------- */
+/* --- edges ------------------------------------------------------------------------------------ */
 
 static bool edges_room(struct rt_edges *e)
 {
@@ -94,7 +94,7 @@ static void node_unlink(struct rt_node *n)
         (void)rt_edge_remove(n, n->out.at[n->out.count - 1].node, &n->out.at[n->out.count - 1].data);
 }
 
-/* --- nodes -------------------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 void rt_node_destroy(struct rt_node *n)
 {
@@ -136,7 +136,7 @@ int rt_node_create(struct rt_graph *g, struct rt_params *params, const CUgraphNo
     return r;
 }
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs ----------------------------------------------------------------------------------- */
 
 int rt_graph_create(struct rt_graph **out)
 {

@@ -117,7 +117,7 @@ static inline bool rt_edge_data_equal(const CUgraphEdgeData *a, const CUgraphEdg
  * making; `out` has room for all. False: there is a cycle. */
 bool rt_graph_sort(const struct rt_graph *g, struct rt_node **out);
 
-/* --- user objects (graph/object.c) --- */
+/* --- user objects (graph/object.c) ------------------------------------------------------------ */
 
 /* CUresult; takes `count` more references for the graph, or, with `move`, the caller's. */
 int rt_graph_retain(struct rt_graph *g, struct rt_user_object *o, unsigned count, bool move);

@@ -176,7 +176,7 @@ int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq)
     return r;
 }
 
-/* --- memory that a graph has freed -------------------------------------------------------------------------------- */
+/* --- memory that a graph has freed ------------------------------------------------------------ */
 
 static void visit(struct rt_node *n, const struct rt_graph *g, struct rt_node **stack, uint32_t *depth)
 {
@@ -243,7 +243,7 @@ struct rt_graph_memory *rt_graph_memory_reuse(const struct rt_graph *g, const CU
     return NULL;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 static int check_device(CUdevice device)
 {

@@ -35,7 +35,7 @@ void rt_graph_memory_set_live(struct rt_graph_memory *m, bool live);
 /* It has gone with its context: nodes may still name it. */
 bool rt_graph_memory_lost(const struct rt_graph_memory *m);
 
-/* --- for rt_hooks; they take the lock ------------------------------------------------------------------------------- */
+/* --- for rt_hooks; they take the lock --------------------------------------------------------- */
 
 /* CUDA_ERROR_INVALID_VALUE: it is not allocated. */
 int rt_graph_memory_free(uint64_t address, uint32_t number, uint64_t seq);

@@ -77,7 +77,7 @@ int rt_node_read(CUgraphNode node, CUgraphNodeType type, void *out, void (*get)(
     return r;
 }
 
-/* --- child graphs ------------------------------------------------------------------------------------------------- */
+/* --- child graphs ----------------------------------------------------------------------------- */
 
 /* Graph lock. A graph that may be put into another: not one that is being captured or is a child already. */
 static struct rt_graph *find_child(CUgraph handle)
@@ -111,7 +111,7 @@ CUresult rt_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph)
     return rt_node_read(hNode, CU_GRAPH_NODE_TYPE_GRAPH, phGraph, get_child);
 }
 
-/* --- any kind ----------------------------------------------------------------------------------------------------- */
+/* --- any kind --------------------------------------------------------------------------------- */
 
 /* Graph lock. CUDA_SUCCESS if `p` can become a child graph of `graph`: a copy of it, or itself. */
 static int check_child(const CUDA_CHILD_GRAPH_NODE_PARAMS *p, CUgraph graph)

@@ -11,7 +11,7 @@ int rt_node_enter(const void *needed);
 /* Adds a node to `graph`. `r` is what reading the parameters came to: if that failed nothing is added. Takes over `p`. */
 int rt_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, size_t count, struct rt_params *p,
                 int r);
-/* The same with the graph lock held; `edges`: NULL, or one for each dependency. */
+/* As above, with the graph lock held; `edges`: NULL, or one for each dependency. */
 int rt_node_add_locked(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *edges,
                        size_t count, struct rt_params *p);
 /* `p` replaces what a node of the same kind does; a kernel's attributes stay. `r` as above. Takes over `p`. */

@@ -7,7 +7,7 @@
 #include "client/graph/node.h"
 #include "client/memory/memory.h"
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static CUDA_KERNEL_NODE_PARAMS kernel_from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
@@ -124,7 +124,7 @@ CUresult rt_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
     return r;
 }
 
-/* --- copies and fills --------------------------------------------------------------------------------------------- */
+/* --- copies and fills ------------------------------------------------------------------------- */
 
 static void get_copy(const struct rt_params *p, void *out)
 {
@@ -191,7 +191,7 @@ CUresult rt_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE
     return rt_node_set(hNode, &p, r ? r : params_fill(&p, nodeParams, NULL));
 }
 
-/* --- host functions, events, nothing ------------------------------------------------------------------------------ */
+/* --- host functions, events, nothing ---------------------------------------------------------- */
 
 static void get_host(const struct rt_params *p, void *out)
 {
@@ -278,7 +278,7 @@ CUresult rt_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
     return set_event(hNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
-/* --- operations on words ------------------------------------------------------------------------------------------ */
+/* --- operations on words ---------------------------------------------------------------------- */
 
 static void get_memops(const struct rt_params *p, void *out)
 {
@@ -306,7 +306,7 @@ CUresult rt_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_M
     return rt_node_set(hNode, &p, r ? r : rt_params_memops(&p, nodeParams));
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static int add_alloc(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
                      size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)

@@ -56,7 +56,7 @@ static struct rt_user_object *find(CUuserObject handle)
     return o && o->references ? o : NULL;
 }
 
-/* --- a graph's ---------------------------------------------------------------------------------------------------- */
+/* --- a graph's -------------------------------------------------------------------------------- */
 
 int rt_graph_retain(struct rt_graph *g, struct rt_user_object *o, unsigned count, bool move)
 {
@@ -112,7 +112,7 @@ static int release_some(struct rt_graph *g, const struct rt_user_object *o, unsi
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 CUresult rt_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy, unsigned int initialRefcount,
                                unsigned int flags)

@@ -12,7 +12,7 @@
 #include "client/memory/fill.h"
 #include "client/stream/event.h"
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static uint8_t *params_of(struct wire_rec_launch *record)
 {
@@ -221,7 +221,7 @@ static int kernel_clone(struct rt_kernel *k, const struct rt_kernel *from)
     return CUDA_SUCCESS;
 }
 
-/* --- the others --------------------------------------------------------------------------------------------------- */
+/* --- the others ------------------------------------------------------------------------------- */
 
 int rt_params_copy(struct rt_params *p, const CUDA_MEMCPY3D *from, CUcontext ctx)
 {

@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before those of requ
 static uint64_t used[RT_DEVICES];    /* lock: by all arrays of a device, as the executor said last */
 static uint64_t granted[RT_DEVICES]; /* lock: by the server, for arrays */
 
-/* --- the executor's side ------------------------------------------------------------------------------------------ */
+/* --- the executor's side ---------------------------------------------------------------------- */
 
 /* Has the server charge so much for all arrays of a device. The executor may refuse to have less: then it stays. Lock held. */
 static int grant(int device, uint64_t bytes)
@@ -100,7 +100,7 @@ static int unmake_apart(int device, uint32_t number)
     return r;
 }
 
-/* --- ordinary memory ----------------------------------------------------------------------------------------------- */
+/* --- ordinary memory -------------------------------------------------------------------------- */
 
 static int make_memory(struct rt_context *c, const struct dev_array_shape *s, struct rt_array_memory **out)
 {
@@ -135,7 +135,7 @@ int rt_array_memory_release(struct rt_array_memory *m)
     return r;
 }
 
-/* --- both ---------------------------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 static int make(struct rt_context *c, const struct dev_array_shape *s, uint32_t *number,
                 struct rt_array_memory **memory)
@@ -148,7 +148,7 @@ static int unmake(int device, uint32_t number, struct rt_array_memory *memory)
     return memory ? rt_array_memory_release(memory) : unmake_apart(device, number);
 }
 
-/* --- creation ------------------------------------------------------------------------------------------------------ */
+/* --- creation --------------------------------------------------------------------------------- */
 
 /* Where arrays are memory, nobody else asks whether the device's own limits allow for one. */
 static bool is_too_large(const struct rt_context *c, const struct dev_array_shape *s)
@@ -312,7 +312,7 @@ CUresult rt_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMip
     return CUDA_SUCCESS;
 }
 
-/* --- the end --------------------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 static int destroy_array(struct rt_array *a)
 {
@@ -382,7 +382,7 @@ void rt_array_destroy_all(struct rt_context *c)
     rt_table_each(&rt_mipmaps, end_mipmap, c);
 }
 
-/* --- what it is ------------------------------------------------------------------------------------------------------- */
+/* --- what it is ------------------------------------------------------------------------------- */
 
 static int find(CUarray handle, const void *out, struct rt_array **a)
 {

@@ -63,7 +63,7 @@ void rt_copy_place_array(struct rt_side *side);
 bool rt_copy_is_apart(const struct rt_side *side);
 /* CUDA_ERROR_INVALID_VALUE if the box leaves the array that the side is. */
 int rt_copy_check_array(const struct rt_box *box, const struct rt_side *side);
-/* The same for a copy with an array, whose number and place in it are the box's. */
+/* As above, for a copy with an array, whose number and place in it are the box's. */
 void rt_copy_array_record(const struct rt_box *box, uint64_t dst, uint64_t src, struct wire_rec_copy_array *out);
 /* rt_copy() of a box that is not empty, with an array. */
 int rt_copy_array(struct rt_stream *st, const struct rt_box *box, bool synchronous);

@@ -103,7 +103,7 @@ CUresult rt_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdev
                : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* --- boxes -------------------------------------------------------------------------------------------------------- */
+/* --- boxes ------------------------------------------------------------------------------------ */
 
 struct side_spec {
     CUmemorytype type;
@@ -308,7 +308,7 @@ CUresult rt_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
     return copy_3d(pCopy, hStream, false);
 }
 
-/* --- rows of arrays ------------------------------------------------------------------------------------------------- */
+/* --- rows of arrays --------------------------------------------------------------------------- */
 
 static struct rt_side memory_side(enum rt_side_kind kind, uint64_t address, size_t size)
 {

@@ -8,7 +8,7 @@
 #include "client/memory/copy.h"
 #include "client/stream/capture.h"
 
-/* --- from device to device ------------------------------------------------------------------------------------------ */
+/* --- from device to device -------------------------------------------------------------------- */
 
 static int peer_to_3d(const CUDA_MEMCPY3D_PEER *p, CUDA_MEMCPY3D *out)
 {
@@ -59,7 +59,7 @@ CUresult rt_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStrea
     return r ? (CUresult)r : rt_cuMemcpy3DAsync_v2(&copy, hStream);
 }
 
-/* --- many at once ---------------------------------------------------------------------------------------------------- */
+/* --- many at once ----------------------------------------------------------------------------- */
 
 /* A batch has a stream of the program's own making, which does not capture. */
 static int enter(CUstream stream, struct rt_stream **st)

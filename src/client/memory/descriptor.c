@@ -9,7 +9,7 @@
 #define SLAB_SLOTS 64u
 #define SLAB_BYTES (SLAB_SLOTS * DEV_TEXTURE_BYTES)
 
-/* --- room --------------------------------------------------------------------------------------------------------- */
+/* --- room ------------------------------------------------------------------------------------- */
 
 struct slab {
     struct slab *next;
@@ -79,7 +79,7 @@ void rt_descriptor_write(uint64_t address, const struct dev_texture *t)
     memcpy((void *)(uintptr_t)address, t, sizeof(*t));
 }
 
-/* --- what is sampled ----------------------------------------------------------------------------------------------- */
+/* --- what is sampled -------------------------------------------------------------------------- */
 
 static uint32_t format_of(uint32_t format)
 {
@@ -190,7 +190,7 @@ static int set_pitched(const CUDA_RESOURCE_DESC *d, struct dev_texture *t)
     return set_memory(d->res.pitch2D.devPtr, size, t);
 }
 
-/* --- views --------------------------------------------------------------------------------------------------------- */
+/* --- views ------------------------------------------------------------------------------------ */
 
 /* Format and channels of a view; false: none of its own, or a compressed one, which no array of ours has. */
 static bool view_format(CUresourceViewFormat view, uint32_t *format, uint32_t *channels)
@@ -231,7 +231,7 @@ static int set_view(const struct rt_array *a, bool levels, const CUDA_RESOURCE_V
     return CUDA_SUCCESS;
 }
 
-/* --- both ---------------------------------------------------------------------------------------------------------- */
+/* --- both ------------------------------------------------------------------------------------- */
 
 /* OpenCL's numbers, which PTX has for what kernels ask (cl_channel_order, cl_channel_type). */
 static void set_told(struct dev_texture *t)

@@ -85,7 +85,7 @@ CUresult rt_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray
     return none_of(extSemArray, paramsArray ? numExtSems : 0, stream);
 }
 
-/* --- graphics: no interface registers anything here, so no handle is good ------------------------------------------- */
+/* --- graphics: no interface registers anything here, so no handle is good --------------------- */
 
 static int no_resource(void)
 {

@@ -28,7 +28,7 @@ struct hint {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list hints = { &hints, &hints }; /* lock */
 
-/* --- what is remembered --------------------------------------------------------------------------------------------- */
+/* --- what is remembered ----------------------------------------------------------------------- */
 
 /* Lock held. */
 static void forget(uint64_t start, uint64_t end, int kind)
@@ -85,7 +85,7 @@ static uint64_t remembered(enum hint_kind kind, uint64_t address, uint64_t size)
     return same ? value : 0;
 }
 
-/* --- locations ---------------------------------------------------------------------------------------------------- */
+/* --- locations -------------------------------------------------------------------------------- */
 
 static uint64_t pack(CUmemLocation l)
 {
@@ -137,7 +137,7 @@ static int check_range(CUdeviceptr address, size_t size)
     return CUDA_SUCCESS;
 }
 
-/* --- prefetching and discarding --------------------------------------------------------------------------------------- */
+/* --- prefetching and discarding --------------------------------------------------------------- */
 
 static int prefetch(CUdeviceptr address, size_t size, CUmemLocation location, CUstream stream)
 {
@@ -246,7 +246,7 @@ CUresult rt_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
     return GM_UNLIKELY(rt_stream_captures(st)) ? rt_capture_refuse(st) : CUDA_SUCCESS;
 }
 
-/* --- advice ------------------------------------------------------------------------------------------------------- */
+/* --- advice ----------------------------------------------------------------------------------- */
 
 static int advise(CUdeviceptr address, size_t size, CUmem_advise advice, CUmemLocation location)
 {
@@ -287,7 +287,7 @@ CUresult rt_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice
     return advise(devPtr, count, advice, location);
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static int get_accessed_by(int *data, size_t size, CUdeviceptr address, size_t count)
 {

@@ -180,7 +180,7 @@ static int release(uint64_t address, unsigned accept)
     return CUDA_SUCCESS;
 }
 
-/* --- device memory ------------------------------------------------------------------------------------------------ */
+/* --- device memory ---------------------------------------------------------------------------- */
 
 CUresult rt_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 {
@@ -232,7 +232,7 @@ CUresult rt_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int f
     return r;
 }
 
-/* What is left of the device's own memory, whoever has the rest: programs that do not come to us, and the device's driver. */
+/* What is left of the device's own memory, whatever has the rest: programs that do not come to us, and the device's driver. */
 static int device_left(int device, uint64_t *bytes)
 {
     struct wire_call_memory_left_is left = { 0 };
@@ -289,7 +289,7 @@ CUresult rt_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     return CUDA_SUCCESS;
 }
 
-/* --- pinned host memory ------------------------------------------------------------------------------------------- */
+/* --- pinned host memory ----------------------------------------------------------------------- */
 
 CUresult rt_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {

@@ -6,9 +6,9 @@
  * Each free block remembers the last operation that may use it. Two neighbours become one if at least one of them is
  * unused for certain, or both wait for the same stream.
  *
- * By CUDA's rules whatever a pool holds unused above its threshold, which is 0 at first, goes back at the next
- * synchronisation. A program that allocates, frees and synchronises in a loop would pay for it each time round, so a
- * little is kept until somebody looks: asks the pool how much it has, or the device how much is left.
+ * By CUDA's rules what a pool holds unused above its threshold, 0 at first, goes back at the next
+ * synchronisation. A program that allocates, frees and synchronises in a loop would pay for it each
+ * time, so a little is kept until somebody asks how much the pool has, or the device has left.
  */
 #include "client/memory/pool.h"
 
@@ -40,7 +40,7 @@ struct rt_block {
     struct segment *segment;
     uint64_t address, size;
     bool free;
-    uint32_t number; /* of a free one: the lane and the operation after which nobody uses it; seq 0: nobody does */
+    uint32_t number; /* of a free one: lane and operation of its last use; seq 0: none */
     uint64_t seq;
 };
 
@@ -79,7 +79,7 @@ static bool unused(struct rt_block *b)
     return b->seq == 0;
 }
 
-/* --- blocks ------------------------------------------------------------------------------------------------------- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static void bin_put(struct rt_block *b)
 {
@@ -121,7 +121,7 @@ static void coalesce(struct segment *s)
             ;
 }
 
-/* Takes `size` bytes of a free block; the rest stays free. False without memory for the rest's description. */
+/* Takes `size` bytes of a free block; the rest stays free. False: no memory to describe it. */
 static bool split(struct rt_block *b, uint64_t size)
 {
     if (b->size == size)
@@ -154,7 +154,7 @@ static struct rt_block *take(struct rt_block *b, uint64_t size)
     return b;
 }
 
-/* --- segments ----------------------------------------------------------------------------------------------------- */
+/* --- segments --------------------------------------------------------------------------------- */
 
 static struct segment *segment_create(struct rt_pool *p, enum size_class class, uint64_t size)
 {
@@ -209,7 +209,7 @@ static bool trim(struct rt_pool *p, uint64_t keep)
     return any;
 }
 
-/* --- pools -------------------------------------------------------------------------------------------------------- */
+/* --- pools ------------------------------------------------------------------------------------ */
 
 static int create(int device, uint64_t max, uint64_t name, bool imported, struct rt_pool **out)
 {
@@ -331,7 +331,7 @@ bool rt_pool_is_imported(const struct rt_pool *p)
     return p->imported;
 }
 
-/* The last block of a destroyed pool is back. Its segments go as far as nothing uses them any more. */
+/* The last block of a destroyed pool is back. Its segments go unless something uses them. */
 static void end_if_empty(struct rt_pool *p)
 {
     if (!p->destroyed || p->used)
@@ -448,7 +448,7 @@ int rt_pool_get(struct rt_pool *p, CUmemPool_attribute attribute, void *value)
     return r;
 }
 
-/* --- giving back -------------------------------------------------------------------------------------------------- */
+/* --- giving back ------------------------------------------------------------------------------ */
 
 static void end_synchronized(struct rt_object *o, void *arg GM_UNUSED)
 {
@@ -492,7 +492,7 @@ bool rt_pools_trim(bool all)
     return t.any;
 }
 
-/* --- handing out -------------------------------------------------------------------------------------------------- */
+/* --- handing out ------------------------------------------------------------------------------ */
 
 enum reuse {
     REUSE_NOW, /* unused, or of the same stream */
@@ -543,8 +543,8 @@ static struct rt_block *obtain(struct rt_pool *p, struct rt_stream *st, enum siz
     if (b)
         return b;
     uint64_t exact = (size + SEGMENT_UNIT - 1) / SEGMENT_UNIT * SEGMENT_UNIT;
-    struct segment *s =
-        segment_create(p, class, class == SMALL ? SMALL_SEGMENT : GM_MAX(exact, (uint64_t)LARGE_SEGMENT));
+    uint64_t usual = class == SMALL ? SMALL_SEGMENT : GM_MAX(exact, (uint64_t)LARGE_SEGMENT);
+    struct segment *s = segment_create(p, class, usual);
     if (!s && class == LARGE && exact < LARGE_SEGMENT)
         s = segment_create(p, class, exact);
     if (s)

@@ -13,7 +13,7 @@
 #include "client/stream/check.h"
 #include "client/stream/reach.h"
 
-/* --- allocation ------------------------------------------------------------------------------------------------------ */
+/* --- allocation ------------------------------------------------------------------------------- */
 
 static int allocate(struct rt_context *c, struct rt_pool *p, struct rt_stream *st, size_t size, CUdeviceptr *out)
 {
@@ -111,7 +111,7 @@ CUresult rt_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     return CUDA_SUCCESS;
 }
 
-/* --- which pool ------------------------------------------------------------------------------------------------------ */
+/* --- which pool ------------------------------------------------------------------------------- */
 
 static int check_device(CUdevice dev)
 {
@@ -201,7 +201,7 @@ CUresult rt_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, C
     return r ? r : set_pool(location->id, pool);
 }
 
-/* --- pools ----------------------------------------------------------------------------------------------------------- */
+/* --- pools ------------------------------------------------------------------------------------ */
 
 CUresult rt_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {

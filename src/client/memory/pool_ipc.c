@@ -57,7 +57,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list views = { &views, &views };
 static struct gm_list all_imported = { &all_imported, &all_imported };
 
-/* --- pools -------------------------------------------------------------------------------------------------------- */
+/* --- pools ------------------------------------------------------------------------------------ */
 
 static int enter(CUmemoryPool handle, struct rt_pool **p)
 {
@@ -132,7 +132,7 @@ CUresult rt_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
     return r;
 }
 
-/* --- allocations: out ----------------------------------------------------------------------------------------------- */
+/* --- allocations: out ------------------------------------------------------------------------- */
 
 CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
 {
@@ -157,7 +157,7 @@ CUresult rt_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevi
     return CUDA_SUCCESS;
 }
 
-/* --- allocations: in ------------------------------------------------------------------------------------------------ */
+/* --- allocations: in -------------------------------------------------------------------------- */
 
 /* Lock held, as in all that follows. */
 static int view_open(const uint8_t token[RT_TOKEN_BYTES], struct rt_pool_view **out)
@@ -262,7 +262,7 @@ CUresult rt_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUme
     return r;
 }
 
-/* --- the end of an import --------------------------------------------------------------------------------------------- */
+/* --- the end of an import --------------------------------------------------------------------- */
 
 struct rt_pool_view *rt_pool_view_leave(uint64_t address)
 {

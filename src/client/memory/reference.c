@@ -24,7 +24,7 @@ struct reference {
 static struct rt_table references = RT_TABLE(RT_KIND_REFERENCE, struct reference);
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before all others: one look-up or end at a time */
 
-/* --- handles ------------------------------------------------------------------------------------------------------ */
+/* --- handles ---------------------------------------------------------------------------------- */
 
 struct search {
     const struct rt_context *context;
@@ -128,7 +128,7 @@ static struct reference *enter(void *handle, bool surface, int *result)
     return *result ? NULL : r;
 }
 
-/* --- descriptors --------------------------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 /* Writes the descriptor as it has to be now: with what is bound, or nothing. */
 static int renew(struct reference *r)
@@ -174,7 +174,7 @@ static int unbind(struct reference *r)
     return renew(r);
 }
 
-/* --- binding -------------------------------------------------------------------------------------------------------- */
+/* --- binding ---------------------------------------------------------------------------------- */
 
 CUresult rt_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
@@ -286,7 +286,7 @@ CUresult rt_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPacke
     return CUDA_SUCCESS;
 }
 
-/* --- the sampler ---------------------------------------------------------------------------------------------------- */
+/* --- the sampler ------------------------------------------------------------------------------ */
 
 /* What the sampler is to be; if that cannot be, it stays what it was. */
 static int change(struct reference *r, const CUDA_TEXTURE_DESC *to)
@@ -368,7 +368,7 @@ CUresult rt_cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
     SET(hTexRef, flags, Flags, !(Flags & ~known));
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------------ */
+/* --- questions -------------------------------------------------------------------------------- */
 
 #define GET(handle, out, valid, value)                                                                               \
     int result;                                                                                                      \
@@ -471,7 +471,7 @@ CUresult rt_cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
     GET(hTexRef, pFlags, true, r->texture.flags);
 }
 
-/* --- others ---------------------------------------------------------------------------------------------------------- */
+/* --- others ----------------------------------------------------------------------------------- */
 
 CUresult rt_cuTexRefCreate(CUtexref *pTexRef)
 {

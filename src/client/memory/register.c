@@ -151,7 +151,7 @@ int rt_register_undo(const struct rt_range *r)
     return rt_request_free(rt_session, pages_of(r).window);
 }
 
-/* --- forks -------------------------------------------------------------------------------------------------------- */
+/* --- forks ------------------------------------------------------------------------------------ */
 
 /* A child gets its own pages, as they are at the fork, up to so many bytes. Beyond that it shares them until it writes: copies
  * would take too long, and more memory than there may be. */
@@ -256,7 +256,7 @@ void rt_memory_fork_child(void)
     end_fork(true);
 }
 
-/* --- registration ------------------------------------------------------------------------------------------------- */
+/* --- registration ----------------------------------------------------------------------------- */
 
 /* The pages become the host area's. CUresult. */
 static int register_pages(struct rt_range *range, bool writable)

@@ -54,7 +54,7 @@ static void *slot_bytes(const struct circle *c, const struct slot *s)
     return (void *)(uintptr_t)(c->memory + (uint64_t)(s - c->slots) * SLOT_BYTES);
 }
 
-/* --- circles ------------------------------------------------------------------------------------------------------ */
+/* --- circles ---------------------------------------------------------------------------------- */
 
 /* Nothing in it waits for another stream than `number`. */
 static bool is_open(const struct circle *c, uint32_t number)
@@ -122,7 +122,7 @@ static int circle_take(const struct rt_stream *st, struct circle **out)
     }
 }
 
-/* --- copies ------------------------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 #ifdef __SSE2__
 /* memcpy() that writes past the cache: a large target is not read before it is written, and the slots stay cached. */

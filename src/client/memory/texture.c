@@ -36,7 +36,7 @@ static struct object **find(uint64_t handle, bool surface)
     return at;
 }
 
-/* --- making ------------------------------------------------------------------------------------------------------- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static int read_array(CUarray handle, struct wire_call_object_create *w)
 {
@@ -201,7 +201,7 @@ CUresult rt_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DE
     return create(o, pSurfObject);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------- */
+/* --- the end ---------------------------------------------------------------------------------- */
 
 /* Nobody finds it any more. */
 static int end(struct object *o)
@@ -264,7 +264,7 @@ void rt_texture_destroy_all(struct rt_context *c)
     }
 }
 
-/* --- what it was made of --------------------------------------------------------------------------------------------- */
+/* --- what it was made of ---------------------------------------------------------------------- */
 
 /* A copy in *out. CUresult. */
 static int look(unsigned long long handle, bool surface, const void *answer, struct object *out)

@@ -35,7 +35,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rt_table physicals = RT_TABLE(RT_KIND_PHYSICAL, struct rt_physical);
 static struct gm_list reservations = { &reservations, &reservations };
 
-/* --- what is asked for ---------------------------------------------------------------------------------------------- */
+/* --- what is asked for ------------------------------------------------------------------------ */
 
 static int check_location(const CUmemLocation *l)
 {
@@ -99,7 +99,7 @@ static void drop_if_unused(struct rt_physical *p)
     rt_object_release(&physicals, &p->object);
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 CUresult rt_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option)
@@ -203,7 +203,7 @@ CUresult rt_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- for other processes -------------------------------------------------------------------------------------------- */
+/* --- for other processes ---------------------------------------------------------------------- */
 
 CUresult rt_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                          CUmemAllocationHandleType handleType, unsigned long long flags)
@@ -251,7 +251,7 @@ CUresult rt_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
     return r;
 }
 
-/* --- addresses ---------------------------------------------------------------------------------------------------- */
+/* --- addresses -------------------------------------------------------------------------------- */
 
 /* Lock held: the reservation that holds all of [address, address + size). */
 static struct reservation *find_reservation(uint64_t address, uint64_t size)
@@ -306,7 +306,7 @@ CUresult rt_cuMemAddressFree(CUdeviceptr ptr, size_t size)
     return r;
 }
 
-/* --- mappings ----------------------------------------------------------------------------------------------------- */
+/* --- mappings --------------------------------------------------------------------------------- */
 
 /* True if something is mapped in [address, address + size). */
 static bool is_occupied(uint64_t address, uint64_t size)

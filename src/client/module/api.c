@@ -240,7 +240,7 @@ CUresult rt_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *n
     return r ? r : rt_reference_find_surface(m->context, address, pSurfRef);
 }
 
-/* --- libraries: modules that belong to no context; cudart loads its images so ------------------------------------- */
+/* --- libraries: modules that belong to no context; cudart loads its images so ----------------- */
 
 static int enter_library(CUlibrary handle, struct rt_library **l)
 {

@@ -223,7 +223,7 @@ CUresult rt_cuFuncLoad(CUfunction function)
     return enter(function, &f);
 }
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static int device_ok(CUdevice dev)
 {

@@ -53,7 +53,7 @@ uint32_t rt_image_capability(void)
                       a[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR]);
 }
 
-/* --- for a device that runs PTX ---------------------------------------------------------------------------------- */
+/* --- for a device that runs PTX --------------------------------------------------------------- */
 
 int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out)
 {
@@ -133,7 +133,7 @@ static int text_look(const void *fatbin, const void *const *list, struct rt_imag
     return r;
 }
 
-/* --- for a real GPU's driver -------------------------------------------------------------------------------------- */
+/* --- for a real GPU's driver ------------------------------------------------------------------ */
 
 /* What was linked and its parts, one behind the other: each says how long it is. */
 static int gather(const void *linked, const void *const *list, struct rt_image *out)
@@ -172,7 +172,7 @@ static int whole_look(const void *fatbin, const void *const *list, struct rt_ima
     return r < 0 ? result_of(r) : CUDA_SUCCESS;
 }
 
-/* --- all ---------------------------------------------------------------------------------------------------------- */
+/* --- all -------------------------------------------------------------------------------------- */
 
 static int fatbin_look(const void *fatbin, const void *const *list, struct rt_image *out)
 {

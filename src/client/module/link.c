@@ -54,7 +54,7 @@ struct rt_link {
 static struct rt_table links = RT_TABLE(RT_KIND_LINK, struct rt_link);
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER; /* the device makes one link at a time */
 
-/* --- what the program hands over ---------------------------------------------------------------------------------- */
+/* --- what the program hands over -------------------------------------------------------------- */
 
 /* Those that are numbers and steer the linker. */
 static void take_options(struct options *o, unsigned count, const CUjit_option *options, void *const *values)
@@ -212,7 +212,7 @@ CUresult rt_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
     return rt_cuLinkAddData_v2(state, type, data, size, path, numOptions, options, optionValues);
 }
 
-/* --- a GPU's driver links ----------------------------------------------------------------------------------------- */
+/* --- a GPU's driver links --------------------------------------------------------------------- */
 
 static int send_begin(const struct rt_link *l)
 {
@@ -307,7 +307,7 @@ int rt_link_text(const void *text, size_t size, uint8_t **cubin, size_t *cubin_s
     return r;
 }
 
-/* --- the software device links ------------------------------------------------------------------------------------ */
+/* --- the software device links ---------------------------------------------------------------- */
 
 /* The PTX that an input has, as part of the text. */
 static int add_text(struct rt_units *u, const struct input *i)
@@ -409,7 +409,7 @@ CUresult rt_cuLinkDestroy(CUlinkState state)
     return CUDA_SUCCESS;
 }
 
-/* --- the same under their first names, which NVIDIA's runtime asks for -------------------------------------------- */
+/* --- the same under their first names, which NVIDIA's runtime asks for ------------------------ */
 
 CUresult rt_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues, CUlinkState *stateOut)
 {

@@ -18,7 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* before the lock of calls */
 
-/* --- functions ---------------------------------------------------------------------------------------------------- */
+/* --- functions -------------------------------------------------------------------------------- */
 
 /* An entry with its parameters and its name behind it. */
 static struct rt_entry *entry_create(const struct wire_function_info *f, const char *name, uint32_t index)
@@ -148,7 +148,7 @@ int rt_lookup_set_attribute(const struct rt_function *f, CUfunction_attribute at
     return rt_call_end(&c, rt_call_run(&c));
 }
 
-/* --- variables ---------------------------------------------------------------------------------------------------- */
+/* --- variables -------------------------------------------------------------------------------- */
 
 static int ask_variable(const struct rt_module *m, const char *name, bool managed, struct rt_variable *out)
 {
@@ -226,7 +226,7 @@ int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, cons
     return r;
 }
 
-/* --- anew (renew.c) ----------------------------------------------------------------------------------------------- */
+/* --- anew (renew.c) --------------------------------------------------------------------------- */
 
 /* Lock held. The device is told the numbers again, in their order; what was set of its own attributes is the old one's. */
 static int function_again(struct rt_module *m, uint32_t index)
@@ -270,7 +270,7 @@ int rt_lookup_again(struct rt_module *m)
     return r;
 }
 
-/* --- the module's end, the executor's end ------------------------------------------------------------------------- */
+/* --- the module's end, the executor's end ----------------------------------------------------- */
 
 void rt_lookup_finish(struct rt_module *m)
 {

@@ -24,7 +24,7 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("module");
 struct rt_table rt_modules = RT_TABLE(RT_KIND_MODULE, struct rt_module);
 struct rt_table rt_functions = RT_TABLE(RT_KIND_FUNCTION, struct rt_function);
 
-/* --- what the load said ------------------------------------------------------------------------------------------- */
+/* --- what the load said ----------------------------------------------------------------------- */
 
 static uint32_t count_functions(struct wire_bytes list, uint64_t *params)
 {
@@ -227,7 +227,7 @@ struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e)
     return f;
 }
 
-/* --- logs --------------------------------------------------------------------------------------------------------- */
+/* --- logs ------------------------------------------------------------------------------------- */
 
 int rt_jit_log_options(struct rt_jit_log *log, unsigned count, const CUjit_option *options, void **values)
 {
@@ -283,7 +283,7 @@ static void give_logs(const struct rt_jit_log *log, const char *text, bool faile
         rt_jit_log_give(log, failed ? "" : text, failed ? text : "");
 }
 
-/* --- load and unload ---------------------------------------------------------------------------------------------- */
+/* --- load and unload -------------------------------------------------------------------------- */
 
 int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v)
 {

@@ -144,7 +144,7 @@ void rt_heap_end(struct rt_context *c);
 
 /* Loads an image (PTX text, cubin, fatbin or its wrapper). CUresult. */
 int rt_module_load(struct rt_context *c, const void *image, struct rt_jit_log *log, struct rt_module **out);
-/* The same from a file. */
+/* As above, from a file. */
 int rt_module_load_file(struct rt_context *c, const char *path, struct rt_jit_log *log, struct rt_module **out);
 /* A function's handle ends; NULL is fine. */
 void rt_function_end(struct rt_function *f);
@@ -159,7 +159,7 @@ static inline CUmodule rt_module_handle(const struct rt_module *m)
 /* CUresult: CUDA_ERROR_NOT_FOUND, or what the device has to say about a function that it only now looks at. */
 int rt_module_find_entry(struct rt_module *m, const char *name, struct rt_entry **out);
 int rt_module_find_variable(struct rt_module *m, const char *name, const struct rt_variable **out);
-/* The same for a library's managed variables. */
+/* As above, for a library's managed variables. */
 int rt_module_find_managed(struct rt_module *m, const char *name, const struct rt_variable **out);
 /* How many functions there are; the first `capacity` of them in `out`. CUresult. */
 int rt_module_list(struct rt_module *m, struct rt_entry **out, uint32_t capacity, uint32_t *count);
@@ -169,12 +169,12 @@ struct rt_function *rt_module_function(struct rt_module *m, struct rt_entry *e);
 /* The program's memory knows a variable from now on, and no longer. */
 int rt_variable_enter(const struct rt_module *m, const struct rt_variable *v);
 void rt_variable_leave(const struct rt_variable *v);
-/* --- libraries on several devices (library.c) --- */
+/* --- libraries on several devices (library.c) ------------------------------------------------- */
 
 /* What a library is on `device`, loaded there if need be; modules are what they are. CUresult. */
 int rt_module_on(struct rt_module **m, int device);
 int rt_function_elsewhere(struct rt_function **f, int device);
-/* The same of a function of it. */
+/* As above, of a function of it. */
 static inline int rt_function_on(struct rt_function **f, int device)
 {
     return GM_LIKELY((*f)->module->device == device || (*f)->context) ? CUDA_SUCCESS
@@ -187,14 +187,14 @@ uint32_t rt_library_reach(struct rt_module *m);
 /* Ends what it is on other devices. */
 void rt_library_finish(struct rt_module *m);
 
-/* --- libraries and the end of a primary context (renew.c) --- */
+/* --- libraries and the end of a primary context (renew.c) ------------------------------------- */
 void rt_library_context_ends(struct rt_context *c);
 void rt_library_context_begins(struct rt_context *c);
 
 /* Loads such an image. CUresult. */
 int rt_module_load_fd(int device, int fd, size_t size, uint32_t kind, struct rt_module **out);
 
-/* --- modules that are found by name (lookup.c) --- */
+/* --- modules that are found by name (lookup.c) ------------------------------------------------ */
 
 int rt_lookup_entry(struct rt_module *m, const char *name, struct rt_entry **out);
 int rt_lookup_variable(struct rt_module *m, const char *name, bool managed, const struct rt_variable **out);
@@ -214,7 +214,7 @@ static inline struct rt_function *rt_function_find(const void *handle)
     return (struct rt_function *)rt_object_find(&rt_functions, handle);
 }
 
-/* --- images (image.c) --- */
+/* --- images (image.c) ------------------------------------------------------------------------- */
 
 struct rt_image {
     const void *data;
@@ -235,13 +235,13 @@ int rt_image_text(const void *fatbin, unsigned wanted, struct rt_image *out);
 /* The architecture of the GPU that images are for: 90 .. */
 uint32_t rt_image_capability(void);
 
-/* --- images in files (image_file.c) --- */
+/* --- images in files (image_file.c) ----------------------------------------------------------- */
 
 /* A file's bytes, with zeros behind them that are not counted: a text gets its end, a short file what is read of it. *data is the
  * caller's to free. CUresult: CUDA_ERROR_FILE_NOT_FOUND, CUDA_ERROR_OUT_OF_MEMORY if it is longer than `limit`. */
 int rt_image_read(const char *path, size_t limit, char **data, size_t *size);
 
-/* --- managed variables on a GPU (module/managed.c) --- */
+/* --- managed variables on a GPU (module/managed.c) -------------------------------------------- */
 
 /* Gives those of the image memory that host and device reach, and their first values; *out is the machine code that has them there. They
  * are found in `m` from now on. CUresult. */

@@ -204,7 +204,7 @@ CUresult rt_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUf
     return CUDA_SUCCESS;
 }
 
-/* --- clusters: only the driver knows which multiprocessors stand together ------------------------------------------- */
+/* --- clusters: only the driver knows which multiprocessors stand together --------------------- */
 
 int rt_occupancy_clusters(struct rt_function *f, const struct wire_call_clusters *w, int *out)
 {

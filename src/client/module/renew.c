@@ -111,7 +111,7 @@ static void renew_if_ended(struct rt_object *o, void *arg)
         gm_warn(&topic, "a library could not be loaded anew (error %d)", r);
 }
 
-/* Whoever has the context waits until that is done. */
+/* The thread that has the context waits until that is done. */
 void rt_library_context_begins(struct rt_context *c)
 {
     if (GM_LIKELY(!atomic_load(&some_ended)))

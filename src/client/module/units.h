@@ -1,6 +1,6 @@
 /*
  * Several PTX texts as one, which the software device links when it loads it: ptx/link.c there has the form. The bytes are
- * the program's, and whoever reads them believes them no more than any text.
+ * the program's, and their reader believes them no more than any text.
  */
 #ifndef GMUX_CLIENT_MODULE_UNITS_H
 #define GMUX_CLIENT_MODULE_UNITS_H

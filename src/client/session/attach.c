@@ -1,5 +1,5 @@
 /*
- * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: whoever set up a
+ * The decision of how to run, and the state that comes of it. The daemon is asked first, by connecting: the person who set up a
  * daemon wants it used. A connection that stands and then fails is an error (805 or what the daemon says), never a
  * reason to run without limits. Nobody listening is an error only where GMUX_REQUIRE asks for one (connect.c).
  */
@@ -119,7 +119,7 @@ int rt_say_hello(int fd, bool has_daemon)
     return r < 0 ? r : tp_send(fd, &e, NULL, 0);
 }
 
-/* --- forks -------------------------------------------------------------------------------------------------------- */
+/* --- forks ------------------------------------------------------------------------------------ */
 
 static void before_fork(void)
 {
@@ -173,7 +173,7 @@ static void watch_forks(void)
         (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
-/* --- attaching ---------------------------------------------------------------------------------------------------- */
+/* --- attaching -------------------------------------------------------------------------------- */
 
 static int open_session(int fd, bool is_private)
 {
@@ -290,7 +290,7 @@ static int attach_locked(unsigned flags)
     return attach_private(why, sizeof(why));
 }
 
-/* --- leaving -------------------------------------------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 /* attach_lock held. The genuine library is the companion: it was initialised for the session's devices, and not for a
  * daemon of NVIDIA's. */
@@ -321,7 +321,7 @@ int rt_attach_leave(bool used)
     return r;
 }
 
-/* --- the end of the process ---------------------------------------------------------------------------------------- */
+/* --- the end of the process ------------------------------------------------------------------- */
 
 static struct rt_api ended_api;
 

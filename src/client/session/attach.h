@@ -40,7 +40,7 @@ int rt_attach_driver_version(int *version);
 /* CUDA_SUCCESS if a session stands; CUDA_ERROR_NOT_INITIALIZED if not. */
 int rt_ready(void);
 
-/* --- the three ways; attach.c calls them ------------------------------------------------------------------------ */
+/* --- the three ways; attach.c calls them ------------------------------------------------------ */
 
 /* How many of the devices CUDA_VISIBLE_DEVICES leaves. */
 struct rt_device;

@@ -1,6 +1,6 @@
 /*
  * Runtimes older than 12.0, which load their modules through a private table that only the genuine library can have
- * (docs/adr/0017): programs that use one run on the genuine driver. Whoever made a session for such a program leaves it.
+ * (docs/adr/0017): programs that use one run on the genuine driver. A session that was made for such a program is left.
  */
 #ifndef GMUX_CLIENT_OLDER_H
 #define GMUX_CLIENT_OLDER_H

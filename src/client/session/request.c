@@ -35,7 +35,7 @@ static int end(struct rt_session *s, int result)
     return result;
 }
 
-/* --- for ask.c ---------------------------------------------------------------------------------------------------- */
+/* --- for ask.c -------------------------------------------------------------------------------- */
 
 uint64_t rt_request_serial(struct rt_session *s)
 {
@@ -76,7 +76,7 @@ int rt_request_wait(struct rt_session *s, uint64_t serial, unsigned want)
     }
 }
 
-/* --- requests ----------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 /* Waits for the frees under way; request lock held. */
 static int settle_frees(struct rt_session *s)
@@ -209,7 +209,7 @@ int rt_request_module_unload(struct rt_session *s, uint32_t module)
     return end(s, rt_ask_module_unload(s, &(struct wire_module_unload) { .module = module }));
 }
 
-/* --- memory objects ----------------------------------------------------------------------------------------------- */
+/* --- memory objects --------------------------------------------------------------------------- */
 
 static struct rt_made made(const struct rt_session *s, const struct wire_object_made *answer, int fd)
 {
@@ -293,7 +293,7 @@ int rt_request_range_release(struct rt_session *s, uint64_t address)
     return end(s, rt_ask_range_release(s, &(struct wire_range_release) { .address = address }));
 }
 
-/* The same by the server's numbers. */
+/* As above, by the server's numbers. */
 static uint32_t access_by_index(const struct rt_session *s, uint32_t access)
 {
     uint32_t out = 0;

@@ -123,7 +123,7 @@ static inline uint32_t rt_multiprocessors(const struct rt_session *s, int device
 /* Waits until lane `number` has completed `seq`; CUDA_SUCCESS or the sticky error. `policy`: NULL for s->patient. */
 int rt_session_wait(struct rt_session *s, uint32_t number, uint64_t seq, const struct tp_wait_policy *policy);
 
-/* For whoever asks again and again instead: the sticky error. From time to time it looks whether the server is still there. */
+/* For a thread that asks again and again instead: the sticky error. From time to time it looks whether the server is still there. */
 int rt_session_look(struct rt_session *s);
 
 static inline bool rt_lane_done(const struct rt_session *s, uint32_t number, uint64_t seq)

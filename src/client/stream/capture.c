@@ -48,7 +48,7 @@ static struct rt_stream_capture *part_of(const struct rt_stream *st)
     return atomic_load_explicit(&st->capture, memory_order_relaxed);
 }
 
-/* --- streams' parts ----------------------------------------------------------------------------------------------- */
+/* --- streams' parts --------------------------------------------------------------------------- */
 
 int rt_capture_look(struct rt_stream *st, struct rt_stream_capture **out)
 {
@@ -103,7 +103,7 @@ void rt_capture_leave(struct rt_stream_capture *sc)
     free(sc);
 }
 
-/* --- captures ----------------------------------------------------------------------------------------------------- */
+/* --- captures --------------------------------------------------------------------------------- */
 
 struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph, CUstreamCaptureMode mode)
 {
@@ -132,7 +132,7 @@ bool rt_capture_is_own(const struct rt_capture *c)
     return c->thread == this_thread();
 }
 
-/* --- what spoils captures ----------------------------------------------------------------------------------------- */
+/* --- what spoils captures --------------------------------------------------------------------- */
 
 int rt_capture_unsafe_slow(void)
 {

@@ -60,7 +60,7 @@ static inline bool rt_stream_captures(const struct rt_stream *st)
 void rt_capture_lock(void);
 void rt_capture_unlock(void);
 
-/* --- calls that are not captured. CUresult; all take the graph lock -------------------------------------------------- */
+/* --- calls that are not captured. CUresult; all take the graph lock --------------------------- */
 
 GM_COLD int rt_capture_unsafe_slow(void);
 /* Calls that may wait for streams behind the program's back: refused while a capture goes on that this thread's mode
@@ -87,7 +87,7 @@ int rt_capture_context_used(struct rt_context *c);
  * spoilt already CUDA_ERROR_INVALID_VALUE, or CUDA_SUCCESS if it is none. */
 int rt_capture_event_used(CUevent event);
 
-/* --- with the graph lock held ---------------------------------------------------------------------------------------- */
+/* --- with the graph lock held ----------------------------------------------------------------- */
 
 /* A new capture without streams, in the list of all; NULL: out of memory. The graph is the caller's. */
 struct rt_capture *rt_capture_create(struct rt_stream *origin, struct rt_graph *graph, CUstreamCaptureMode mode);

@@ -204,7 +204,7 @@ void rt_context_destroy(struct rt_context *c)
         rt_object_release(&rt_contexts, &c->object);
 }
 
-/* --- primary contexts --------------------------------------------------------------------------------------------- */
+/* --- primary contexts ------------------------------------------------------------------------- */
 
 CUresult rt_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
@@ -258,7 +258,7 @@ CUresult rt_cuDevicePrimaryCtxReset_v2(CUdevice dev)
     pthread_mutex_lock(&rt_context_lock);
     int r = rt_context_primary(dev, &c);
     if (r == CUDA_SUCCESS && atomic_load(&c->active))
-        rt_context_destroy(c); /* whoever has retained it still releases it */
+        rt_context_destroy(c); /* threads that have retained it still release it */
     if (r == CUDA_SUCCESS)
         c->wanted = 0;
     pthread_mutex_unlock(&rt_context_lock);
@@ -305,7 +305,7 @@ CUresult rt_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *a
     return r;
 }
 
-/* --- green contexts ----------------------------------------------------------------------------------------------- */
+/* --- green contexts --------------------------------------------------------------------------- */
 
 /* The server knows of its root alone. rt_context_lock held. */
 static int make_green(struct rt_context *root, uint32_t part, uint32_t multiprocessors, struct rt_context **out)

@@ -85,7 +85,7 @@ struct rt_stream {
 extern struct rt_table rt_contexts;
 extern struct rt_table rt_streams;
 
-/* --- current context ---------------------------------------------------------------------------------------------- */
+/* --- current context -------------------------------------------------------------------------- */
 
 /* Top of this thread's stack. Initial-exec: one instruction to reach on the launch path. */
 struct rt_current {
@@ -144,7 +144,7 @@ int rt_context_destroy_green(CUcontext handle);
 
 /* A new context, published and announced to the server; not current anywhere. CUresult. */
 int rt_context_create(CUdevice device, unsigned flags, bool primary, struct rt_context **out);
-/* The same for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on all). */
+/* As above, for one whose streams run on a part of the client's multiprocessors, so many (0, 0: on all). */
 int rt_context_create_limited(CUdevice device, unsigned flags, uint32_t part, uint32_t multiprocessors,
                               struct rt_context **out);
 
@@ -172,7 +172,7 @@ CUcontext rt_stack_top(void);
 /* This thread's per-thread default stream in `c`, made at first use, gone with the thread. CUresult. */
 int rt_thread_stream(struct rt_context *c, struct rt_stream **out);
 
-/* --- streams ------------------------------------------------------------------------------------------------------ */
+/* --- streams ---------------------------------------------------------------------------------- */
 
 /* CUresult. */
 int rt_stream_create(struct rt_context *c, enum rt_role role, unsigned flags, int priority, struct rt_stream **out);
@@ -211,9 +211,9 @@ int rt_stream_query(struct rt_stream *st);
 /* Makes a new stream wait for what cuCtxWaitEvent told its context to wait for. CUresult. */
 int rt_context_hold(struct rt_stream *st);
 
-/* --- putting records into the ring -------------------------------------------------------------------------------- */
+/* --- putting records into the ring ------------------------------------------------------------ */
 
-/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: whoever can be captured has looked before.
+/* CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the stream captures: calls that can be captured have looked before.
  * Takes the ring lock and emits the waits that the stream's role asks for. On failure the lock is not held. CUresult.
  * Then any number of rt_queue_put(), then rt_queue_end(). */
 int rt_queue_begin(struct rt_stream *st);

@@ -12,7 +12,7 @@ static int ready(void)
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
 }
 
-/* --- life --------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 /* `limit`: so many multiprocessors, rounded up; NULL: all. */
 static int create(CUcontext *pctx, const unsigned *limit, unsigned flags, CUdevice dev)
@@ -125,7 +125,7 @@ CUresult rt_cuCtxDetach(CUcontext ctx)
     return last ? rt_cuCtxDestroy_v2(ctx) : CUDA_SUCCESS;
 }
 
-/* --- the thread's stack ------------------------------------------------------------------------------------------- */
+/* --- the thread's stack ----------------------------------------------------------------------- */
 
 CUresult rt_cuCtxPushCurrent_v2(CUcontext ctx)
 {
@@ -168,7 +168,7 @@ CUresult rt_cuCtxGetCurrent(CUcontext *pctx)
     return CUDA_SUCCESS;
 }
 
-/* --- questions ---------------------------------------------------------------------------------------------------- */
+/* --- questions -------------------------------------------------------------------------------- */
 
 /* The context asked about: NULL means the current one. No sticky errors: these calls tell what is known anyway. */
 static int subject(CUcontext ctx, struct rt_context **out)
@@ -321,7 +321,7 @@ CUresult rt_cuCtxSetSharedMemConfig(CUsharedconfig config)
     return CUDA_SUCCESS;
 }
 
-/* --- the same under the names of CUDA 3 and 2, for programs that look them up by hand ----------------------------- */
+/* --- the same under the names of CUDA 3 and 2, for programs that look them up by hand --------- */
 
 CUresult rt_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {

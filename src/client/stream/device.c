@@ -255,7 +255,7 @@ CUresult rt_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUd
     return CUDA_SUCCESS;
 }
 
-/* --- links -------------------------------------------------------------------------------------------------------- */
+/* --- links ------------------------------------------------------------------------------------ */
 
 bool rt_operations_ok(const unsigned *capabilities, const CUatomicOperation *operations, unsigned count)
 {

@@ -214,7 +214,7 @@ int rt_event_wait_foreign(CUevent handle, struct rt_stream *st, bool *foreign)
     return *foreign ? rt_signal_wait_in(&e->signal, mark, st) : CUDA_SUCCESS;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 CUresult rt_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
@@ -423,7 +423,7 @@ CUresult rt_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEn
     return rt_cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-/* --- events of several processes -------------------------------------------------------------------------------------- */
+/* --- events of several processes -------------------------------------------------------------- */
 
 CUresult rt_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {

@@ -20,7 +20,7 @@ bool rt_event_shared(CUevent handle);
 /* Between rt_queue_begin() and rt_queue_end(), with the graph lock: what cuEventRecord does. CUresult. */
 int rt_event_put(CUevent handle, struct rt_stream *st);
 
-/* --- events recorded in a stream that captures (capture.c) --- */
+/* --- events recorded in a stream that captures (capture.c) ------------------------------------ */
 
 struct rt_event_capture;
 /* A hint, without a lock: it was recorded in a capture last. */

@@ -51,7 +51,7 @@ static int ready(void)
     return rt_current.in_callback ? CUDA_ERROR_NOT_PERMITTED : rt_ready();
 }
 
-/* --- parts by number ---------------------------------------------------------------------------------------------- */
+/* --- parts by number -------------------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shape shapes[TP_PARTS]; /* lock; from 1 on. What the executor sees is a copy */
@@ -92,7 +92,7 @@ static bool is_number(uint32_t n)
     return is;
 }
 
-/* --- resources ---------------------------------------------------------------------------------------------------- */
+/* --- resources -------------------------------------------------------------------------------- */
 
 static uint32_t step_of(int device)
 {
@@ -156,7 +156,7 @@ CUresult rt_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevRe
     return c ? describe(c, c->device, resource, type) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* --- splits ------------------------------------------------------------------------------------------------------- */
+/* --- splits ----------------------------------------------------------------------------------- */
 
 /* The driver's word. The executor knows of the device while there is a context. */
 static int ask(int device, const struct wire_call_split *how, struct wire_call_split_is *out)
@@ -285,7 +285,7 @@ CUresult rt_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *
     return CUDA_SUCCESS;
 }
 
-/* --- green contexts ----------------------------------------------------------------------------------------------- */
+/* --- green contexts --------------------------------------------------------------------------- */
 
 static CUgreenCtx green_handle(const struct rt_context *c)
 {
@@ -416,14 +416,14 @@ CUresult rt_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGr
     return CUDA_SUCCESS;
 }
 
-/* --- contexts with fewer multiprocessors ---------------------------------------------------------------------------- */
+/* --- contexts with fewer multiprocessors ------------------------------------------------------ */
 
 bool rt_part_possible(CUdevice device)
 {
     return !rt_session->is_private && step_of(device) != 0;
 }
 
-/* Equal groups, as many as there are: whoever makes several contexts of one size has them beside each other. */
+/* Equal groups, as many as there are: several contexts of one size then lie beside each other. */
 int rt_part_choose(CUdevice device, uint32_t wanted, uint32_t *part, uint32_t *multiprocessors)
 {
     static _Atomic uint32_t turns;

@@ -17,7 +17,7 @@ int rt_hostfunc_ready(void);
 /* Stops the stream until ready(arg) is true; it is looked at again and again. Then, or after an error, end(arg) is
  * called. Both run on the library's thread and do not wait. CUresult; on failure neither is called. */
 int rt_gate_add(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void *arg), void *arg);
-/* The same between rt_queue_begin() and rt_queue_end(), after rt_hostfunc_ready(). */
+/* As above, between rt_queue_begin() and rt_queue_end(), after rt_hostfunc_ready(). */
 int rt_gate_put(struct rt_stream *st, bool (*ready)(void *arg), void (*end)(void *arg), void *arg);
 
 #endif

@@ -130,7 +130,7 @@ static int perform(CUstream stream, unsigned count, const CUstreamBatchMemOpPara
     return r;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 CUresult rt_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {

@@ -86,7 +86,7 @@ bool rt_peer_enabled(struct rt_context *c, int peer)
     return peers >> peer & 1;
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 CUresult rt_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {

@@ -189,7 +189,7 @@ int rt_queue_submit(struct rt_stream *st, struct wire_record *head, size_t head_
     return r;
 }
 
-/* --- stream numbers ----------------------------------------------------------------------------------------------- */
+/* --- stream numbers --------------------------------------------------------------------------- */
 
 /* A number whose last user's work is done, for the device with the server's number `device`; ring lock. -EAGAIN with
  * *wait_for: that one is free once it is done; -ENOSPC: all are in use, or were on other devices. */

@@ -18,7 +18,7 @@ bool rt_reach_is_abroad(const struct wire_record *r, uint32_t index);
 
 /* The devices whose streams may use the memory. */
 uint32_t rt_reach_of(const struct rt_range *range);
-/* The same for all memory of a device. */
+/* As above, for all memory of a device. */
 uint32_t rt_reach_of_device(int device);
 
 /* Waits for everything issued so far in streams of these devices, and for the copies of others that concern more than theirs.

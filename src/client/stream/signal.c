@@ -38,7 +38,7 @@ struct rt_signal_page {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_list pages = { &pages, &pages }; /* lock */
 
-/* --- pages -------------------------------------------------------------------------------------------------------- */
+/* --- pages ------------------------------------------------------------------------------------ */
 
 static uint32_t self(void)
 {
@@ -237,7 +237,7 @@ int rt_signal_handle(const struct rt_signal *s, struct rt_ipc_handle *out)
     return r;
 }
 
-/* --- recording and waiting ------------------------------------------------------------------------------------------ */
+/* --- recording and waiting -------------------------------------------------------------------- */
 
 int rt_signal_wait_for_room(const struct rt_signal *s)
 {

@@ -143,7 +143,7 @@ int rt_stream_priority(const struct rt_context *c, int wanted)
     return GM_MAX(priority, rt_session->devices[c->device].priority_greatest);
 }
 
-/* --- entry points ------------------------------------------------------------------------------------------------- */
+/* --- entry points ----------------------------------------------------------------------------- */
 
 CUresult rt_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {

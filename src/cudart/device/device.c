@@ -8,7 +8,7 @@
 
 #pragma clang diagnostic ignored "-Wmissing-prototypes"
 
-/* --- libclc's --- */
+/* --- libclc's --------------------------------------------------------------------------------- */
 
 #define CLC_F(name, sym) extern float clc_##name##f(float) __asm__(sym "f");
 #define CLC_D(name, sym) extern double clc_##name(double) __asm__(sym "d");
@@ -109,7 +109,7 @@ int __nv_ilogb(double x)
     return clc_ilogb(x);
 }
 
-/* --- pieces of the representation --- */
+/* --- pieces of the representation ------------------------------------------------------------- */
 
 static unsigned bits_f(float x)
 {
@@ -246,7 +246,7 @@ double __nv_remquo(double x, double y, int *q)
     return r;
 }
 
-/* --- one instruction --- */
+/* --- one instruction -------------------------------------------------------------------------- */
 
 #define ONE(result, name, expression, ...)                                                                           \
     result __nv_##name(__VA_ARGS__)                                                                                  \
@@ -333,7 +333,7 @@ long long __nv_llround(double x)
     return (long long)__nv_round(x);
 }
 
-/* --- with a rounding of its own --- */
+/* --- with a rounding of its own --------------------------------------------------------------- */
 
 #define ROUND2(name, op, type, letter)                                                                               \
     ONE(type, name##_rn, __nvvm_##op##_rn_##letter(x, y), type x, type y)                                            \
@@ -395,7 +395,7 @@ CONVERT(ull2double, ull2d, double, unsigned long long)
 ONE(double, int2double_rn, (double)x, int x)
 ONE(double, uint2double_rn, (double)x, unsigned x)
 
-/* --- the fast ones: a GPU's approximations --- */
+/* --- the fast ones: a GPU's approximations ---------------------------------------------------- */
 
 ONE(float, fast_cosf, __nvvm_cos_approx_f(x), float x)
 ONE(float, fast_sinf, __nvvm_sin_approx_f(x), float x)
@@ -413,7 +413,7 @@ void __nv_fast_sincosf(float x, float *s, float *c)
     *c = __nvvm_cos_approx_f(x);
 }
 
-/* --- made of others --- */
+/* --- made of others --------------------------------------------------------------------------- */
 
 void __nv_sincosf(float x, float *s, float *c)
 {

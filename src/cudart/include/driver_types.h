@@ -419,7 +419,7 @@ typedef struct cudaIpcMemHandle_st {
 
 #include "texture_types.h"
 
-/* --- host functions and launches --- */
+/* --- host functions and launches -------------------------------------------------------------- */
 
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status, void *userData);
 typedef void (*cudaHostFn_t)(void *userData);
@@ -496,7 +496,7 @@ typedef struct cudaLaunchConfig_st {
 
 #include "graph_types.h"
 
-/* --- memory pools and places --- */
+/* --- memory pools and places ------------------------------------------------------------------ */
 
 enum cudaMemLocationType {
     cudaMemLocationTypeInvalid = 0,

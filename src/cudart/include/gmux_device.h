@@ -125,7 +125,7 @@ GMUX_CVTA(local, 5)
 #include <__clang_cuda_intrinsics.h>
 #include <__clang_cuda_complex_builtins.h>
 
-/* --- atomics: for the device, a block (_block), host and devices (_system) --- */
+/* --- atomics: for the device, a block (_block), host and devices (_system) -------------------- */
 
 #define GMUX_ATOMIC2(name, type, as, inner)                                                                          \
     GMUX_DEV type name(type *p, type v)                                                                              \
@@ -227,7 +227,7 @@ GMUX_CAS_SCOPES(long long, unsigned long long, 64)
 #undef GMUX_CAS_SCOPES
 #undef GMUX_CAS
 
-/* --- other intrinsics --- */
+/* --- other intrinsics ------------------------------------------------------------------------- */
 
 #if __CUDA_ARCH__ >= 700
 #define GMUX_MATCH(type, bits, as)                                                                                   \

@@ -72,7 +72,7 @@ static inline __host__ cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned 
     return ::cudaEventCreateWithFlags(event, flags);
 }
 
-/* --- variables: by reference --- */
+/* --- variables: by reference ------------------------------------------------------------------ */
 
 template <class T>
 static inline __host__ cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src, size_t count,
@@ -121,7 +121,7 @@ template <class T> static inline __host__ cudaError_t cudaGetSymbolSize(size_t *
     return ::cudaGetSymbolSize(size, (const void *)&symbol);
 }
 
-/* --- kernels: as functions --- */
+/* --- kernels: as functions -------------------------------------------------------------------- */
 
 template <class T>
 static inline __host__ cudaError_t cudaLaunchKernel(T *func, dim3 grid, dim3 block, void **args, size_t shared = 0,

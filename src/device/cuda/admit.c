@@ -11,11 +11,11 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("admit");
 #define SHORTLY_NS (20 * GM_NS_PER_US)
 #define FREEZE_NS  (200 * GM_NS_PER_MS)
 #define POINT_NS   (5 * GM_NS_PER_MS) /* others join a safe point for so long */
-/* Beside programs that have something to do, for whoever is waited for there is a safe point at most half of the time, and for nobody's calls .. */
+/* Beside programs that have something to do, for calls that are waited for there is a safe point at most half of the time, and for nobody's calls .. */
 #define NOBODYS_PART 8u /* .. an eighth of it; or so long after the last one */
 #define PAUSE_MAX_NS (50 * GM_NS_PER_MS)
 
-/* --- what is in flight; dev->lock held ------------------------------------------------------------------------------ */
+/* --- what is in flight; dev->lock held -------------------------------------------------------- */
 
 static bool is_in_flight(const struct dev_queue *q)
 {
@@ -45,7 +45,7 @@ static bool is_idle(const struct dev_queue *q)
 {
     if (!q->stream || !atomic_load_explicit(&q->touched, memory_order_acquire))
         return true;
-    if (q->gpu->waits) /* the driver would keep whoever asks */
+    if (q->gpu->waits) /* the driver would keep the asking thread */
         return false;
     cuda_enter(q->gpu);
     if (!cuda_stream_is_done(q, q->stream))
@@ -76,7 +76,7 @@ static bool are_idle(const struct dev *d, uint32_t gpus)
     return true;
 }
 
-/* --- questions ------------------------------------------------------------------------------------------------------ */
+/* --- questions -------------------------------------------------------------------------------- */
 
 bool cuda_is_quiet(struct dev *d, uint32_t gpus)
 {
@@ -106,7 +106,7 @@ void cuda_watch_long(struct dev_queue *q, uint64_t now)
         q->gpu->long_at = now;
 }
 
-/* --- hands ---------------------------------------------------------------------------------------------------------- */
+/* --- hands ------------------------------------------------------------------------------------ */
 
 static void nap(uint64_t ns)
 {
@@ -114,7 +114,7 @@ static void nap(uint64_t ns)
     nanosleep(&t, NULL);
 }
 
-/* Whoever wants a safe point closes its contexts and then looks who hands over to them; here it is the other way about, so that either sees the other. */
+/* A thread that wants a safe point closes its contexts and then looks who hands over to them; here it is the other way about, so that either sees the other. */
 static bool is_closed(const struct dev_client *c)
 {
     return atomic_load(&c->dev->closed) & atomic_load(&c->uses);
@@ -150,7 +150,7 @@ void cuda_hands_back(struct dev_client *c)
     c->was_handing = false;
 }
 
-/* --- safe points ---------------------------------------------------------------------------------------------------- */
+/* --- safe points ------------------------------------------------------------------------------ */
 
 /* dev->lock held. Others have something to do there. */
 static bool others_are_busy(const struct dev *d, const struct dev_client *c, uint32_t gpus)
@@ -161,7 +161,7 @@ static bool others_are_busy(const struct dev *d, const struct dev_client *c, uin
     return false;
 }
 
-/* The same. */
+/* As above. */
 static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus)
@@ -170,7 +170,7 @@ static bool may_join(struct dev *d, uint32_t gpus, uint64_t now)
     return true;
 }
 
-/* The same: nobody else has one there, and what is in flight is likely to end soon. */
+/* As above: nobody else has one there, and what is in flight is likely to end soon. */
 static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now)
 {
     bool too_soon = false;
@@ -184,7 +184,7 @@ static bool may_begin(struct dev *d, const struct dev_client *c, uint32_t gpus, 
     return are_quiet(d, gpus, now) && !(too_soon && others_are_busy(d, c, gpus));
 }
 
-/* The same. *joins: there is one, and the contexts are idle. */
+/* As above. *joins: there is one, and the contexts are idle. */
 static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t now, bool *joins)
 {
     *joins = may_join(d, gpus, now);
@@ -197,7 +197,7 @@ static bool begin(struct dev *d, const struct dev_client *c, uint32_t gpus, uint
     return true;
 }
 
-/* The same. */
+/* As above. */
 static void end(struct dev *d, uint32_t gpus, uint64_t now)
 {
     cuda_for_each_context (g, d, gpus) {
@@ -209,7 +209,7 @@ static void end(struct dev *d, uint32_t gpus, uint64_t now)
     }
 }
 
-/* The same, but not meanwhile: those that have begun to hand over end that, and what is in flight ends. False: it takes too long. */
+/* As above, but not meanwhile: those that have begun to hand over end that, and what is in flight ends. False: it takes too long. */
 static bool drain(struct dev *d, const struct dev_client *c, uint32_t gpus, uint64_t until)
 {
     struct cuda_gpu *here = cuda_entered();
@@ -264,7 +264,7 @@ void cuda_admit_end(struct dev *d, uint32_t gpus)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* --- own work ------------------------------------------------------------------------------------------------------- */
+/* --- own work --------------------------------------------------------------------------------- */
 
 static bool is_done(struct dev_client *c, uint32_t gpus)
 {
@@ -290,7 +290,7 @@ bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline)
     return true;
 }
 
-/* --- the end of a client -------------------------------------------------------------------------------------------- */
+/* --- the end of a client ---------------------------------------------------------------------- */
 
 void cuda_drains(struct dev_queue *q, bool drains)
 {
@@ -332,7 +332,7 @@ bool cuda_freeze(struct dev *d)
     return true;
 }
 
-/* --- calls that may wait in the driver ------------------------------------------------------------------------------- */
+/* --- calls that may wait in the driver -------------------------------------------------------- */
 
 /* dev->lock held. */
 static bool is_idle_there(struct dev *d, uint32_t gpus)

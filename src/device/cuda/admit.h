@@ -13,7 +13,7 @@
  * has been used since it was last asked: so no kernel is hidden.
  *
  * A client's thread says that it is handing over ("its hands are on") with each operation until the ring has run dry, in a word of its own; and its client
- * says which contexts it uses. Whoever wants a safe point closes the contexts, then waits for those words. Either side writes first and
+ * says which contexts it uses. A thread that wants a safe point closes the contexts, then waits for those words. Either side writes first and
  * looks then, so one of both sees the other.
  */
 #ifndef GMUX_DEVICE_CUDA_ADMIT_H
@@ -37,7 +37,7 @@ static inline void cuda_pace_note(struct dev_queue *q, uint64_t now, uint64_t do
     q->since = now;
 }
 
-/* --- questions; any thread, no lock held. `gpus`: contexts, a CUDA_GPU_BIT for each --- */
+/* --- questions; any thread, no lock held. `gpus`: contexts, a CUDA_GPU_BIT for each ----------- */
 
 /* All that is in flight there is likely to end soon. */
 bool cuda_is_quiet(struct dev *d, uint32_t gpus);
@@ -55,15 +55,15 @@ bool cuda_is_leaving(const struct dev *d, const struct dev_client *c);
 
 /* True: the contexts are idle, and stay so until cuda_admit_end(), which must follow soon. False: not now. */
 GM_MUST_CHECK bool cuda_admit_try(struct dev *d, struct dev_client *c, uint32_t gpus);
-/* The same, waiting until `deadline` (gm_now_ns). False: not before, or the client is about to be stopped. */
+/* As above, waiting until `deadline` (gm_now_ns). False: not before, or the client is about to be stopped. */
 GM_MUST_CHECK bool cuda_admit_wait(struct dev *d, struct dev_client *c, uint32_t gpus, uint64_t deadline);
 void cuda_admit_end(struct dev *d, uint32_t gpus);
 
-/* --- the client's thread, or who stands in for it --- */
+/* --- the client's thread, or who stands in for it --------------------------------------------- */
 
 /* It hands over from now on. False: there is a safe point of a context that it uses. */
 bool cuda_hands_try(struct dev_client *c);
-/* The same, waiting until that is over. */
+/* As above, waiting until that is over. */
 void cuda_hands_on(struct dev_client *c);
 /* It hands over nothing until the next of those. */
 static inline void cuda_hands_off(struct dev_client *c)
@@ -77,7 +77,7 @@ void cuda_hands_back(struct dev_client *c);
  * stopped. */
 GM_MUST_CHECK bool cuda_own_wait(struct dev_client *c, uint32_t gpus, uint64_t deadline);
 
-/* --- the end of a client --- */
+/* --- the end of a client ---------------------------------------------------------------------- */
 
 /* The queue's client is gone: what the driver still has of it others wait for until it is over. */
 void cuda_drains(struct dev_queue *q, bool drains);
@@ -85,7 +85,7 @@ void cuda_drains(struct dev_queue *q, bool drains);
  * go on, if that does not come soon. What the gone have in flight does not count. */
 bool cuda_freeze(struct dev *d);
 
-/* --- calls of the driver --- */
+/* --- calls of the driver ---------------------------------------------------------------------- */
 
 /* One that may wait for what runs in `gpus`, as its class says (driver.h): CUresult. Meanwhile the watch asks nothing of those GPUs, or it would wait, too, and nobody
  * would hear of what is done, on whatever GPU. */

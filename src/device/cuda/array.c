@@ -39,7 +39,7 @@ CUresult cuda_array_level(struct dev_client *c, struct cuda_array *a, uint32_t l
     return r;
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 int cuda_array_memory(struct dev_client *c, uint32_t device, uint64_t bytes)
 {
@@ -69,7 +69,7 @@ static void give_bytes(struct dev_client *c, const struct cuda_gpu *g, uint64_t 
     pthread_mutex_unlock(&c->arrays_lock);
 }
 
-/* --- making and destroying ------------------------------------------------------------------------------------------ */
+/* --- making and destroying -------------------------------------------------------------------- */
 
 static struct cuda_array *place(struct dev_client *c, uint32_t *number)
 {
@@ -218,7 +218,7 @@ void cuda_arrays_finish(struct dev_client *c)
     c->arrays_count = 0;
 }
 
-/* --- copies ------------------------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 /* One side of a copy. */
 struct side {

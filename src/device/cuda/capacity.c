@@ -21,7 +21,7 @@ static struct gm_log_topic topic = GM_LOG_TOPIC("capacity");
 /* Local memory of a thread that stays when it is not needed any more: 4.4 GB on a GPU of 132 multiprocessors. */
 #define LOCAL_KEPT (16u << 10)
 
-/* --- streams and graphs --------------------------------------------------------------------------------------------- */
+/* --- streams and graphs ----------------------------------------------------------------------- */
 
 static struct cuda_capacity *capacity_of(struct cuda_gpu *g, struct cuda_place *p)
 {
@@ -254,7 +254,7 @@ void cuda_capacity_graph_destroy(struct dev_client *c, struct cuda_exec *e)
         cuda_enter(here);
 }
 
-/* --- kernels -------------------------------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 static uint32_t local_of(const struct dev *d, CUfunction f)
 {

@@ -23,7 +23,7 @@ void cuda_capacity_open(struct cuda_gpu *g);
  * place for it, and nobody `waited` for the GPU. The client's thread, as the following. */
 CUresult cuda_capacity_stream(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
                               bool waited, CUstream *out);
-/* The same, having waited where that is needed: then the client is about to be stopped. */
+/* As above, having waited where that is needed: then the client is about to be stopped. */
 CUresult cuda_capacity_stream_wait(struct dev_client *c, struct cuda_gpu *g, struct cuda_place *p, int priority,
                                    CUstream *out);
 void cuda_capacity_stream_destroy(struct cuda_gpu *g, struct cuda_place *p, CUstream s);

@@ -21,7 +21,7 @@
 #define ROW         CUDA_CHAIN
 #define ROW_BYTES   8192u /* parameters of all .. */
 #define PARAMS_MAX  1024u /* .. and of one */
-#define PATIENCE    8u    /* rows until a graph is made for them; each further one is waited for longer */
+#define PATIENCE    8u    /* rows until a graph is made; the next waits for longer */
 #define GRAPHS_MAX  32u   /* of a client */
 #define GRAPH_KINDS 2u
 
@@ -52,7 +52,7 @@ struct cuda_chain {
     uint8_t bytes[ROW_BYTES] GM_ALIGNED(16);
 };
 
-/* --- graphs ------------------------------------------------------------------------------------------------------- */
+/* --- graphs ----------------------------------------------------------------------------------- */
 
 struct node {
     CUDA_KERNEL_NODE_PARAMS kernel;
@@ -169,7 +169,7 @@ static bool launch_graph(struct dev_queue *q, struct chain_graph *g, const struc
     return false;
 }
 
-/* --- rows --------------------------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 static struct cuda_chain *chain_of(struct dev_queue *q)
 {

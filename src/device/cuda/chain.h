@@ -15,7 +15,7 @@
 bool cuda_chain_take(struct dev_queue *q, const struct cuda_op *op);
 /* Hands over what is in the row: before anything else of the queue, and before somebody waits for it. */
 void cuda_chain_hand_over(struct dev_queue *q);
-/* The same for all queues of the client. */
+/* As above, for all queues of the client. */
 void cuda_chains_hand_over(struct dev_client *c);
 /* Forgets what is in the row. */
 void cuda_chain_drop(struct dev_queue *q);

@@ -181,7 +181,7 @@ void cuda_client_set_share(struct dev_client *c, double share_pct, const uint32_
     }
 }
 
-/* --- memory ------------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* True if the range lies in the half of the window that begins at `from`. */
 static bool in_half(const struct dev_client *c, uint64_t from, uint64_t address, uint64_t size)

@@ -102,7 +102,7 @@ static void let_clients_go(struct dev *d)
         pthread_mutex_unlock(&d->lock);
 }
 
-/* Whoever had work in flight. The driver does not say whose kernel it was: that is known if there is one such. */
+/* The clients that had work in flight. The driver does not say whose kernel it was: that is known if there is one such. */
 static void blame(struct dev *d, CUresult r)
 {
     unsigned busy = 0;

@@ -8,12 +8,12 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("fallback");
 
-/* Whoever could not go when it was time to tries again soon. */
+/* A client that could not go when it was time to tries again soon. */
 #define RETRY_PART 8u
 /* A program waits for this part of the time that it has been there. */
 #define HELD_PART 16u
 
-/* --- what keeps a client where it is ------------------------------------------------------------------------------------------------ */
+/* --- what keeps a client where it is ---------------------------------------------------------- */
 
 static bool has_parts(struct dev_client *c, uint32_t device)
 {
@@ -60,7 +60,7 @@ static bool may_go(struct dev_client *c, uint32_t device)
     return is_over(c, device) && !has_parts(c, device) && !has_arrays(c, device) && !has_values(c, device);
 }
 
-/* --- going ------------------------------------------------------------------------------------------------------------------------ */
+/* --- going ------------------------------------------------------------------------------------ */
 
 /* moves_lock is held. False: not now. */
 static bool go(struct dev_client *c, struct cuda_gpu *to)
@@ -152,7 +152,7 @@ void cuda_fallback_return(struct dev_client *c)
     pthread_mutex_unlock(&c->moves_lock);
 }
 
-/* --- waiting -------------------------------------------------------------------------------------------------------------------- */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /* Until when to wait: a program that begins does not, one that has been there for long rather does than that it leaves. */
 static uint64_t patience(const struct dev_client *c, uint64_t begun)
@@ -244,7 +244,7 @@ struct cuda_gpu *cuda_fallback_or_first(struct dev_client *c, uint32_t device)
     return g;
 }
 
-/* --- kernels -------------------------------------------------------------------------------------------------------------------- */
+/* --- kernels ---------------------------------------------------------------------------------- */
 
 void cuda_fallback_allow(const struct dev *d, CUfunction f, uint32_t bytes)
 {

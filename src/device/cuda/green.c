@@ -26,7 +26,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
-/* --- the device ----------------------------------------------------------------------------------------------------- */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static CUresult split(struct cuda_gpu *gpu)
 {
@@ -80,7 +80,7 @@ void cuda_priorities_open(struct cuda_gpu *g)
     g->priorities_normal = all >= 2 ? all - low : 1;
 }
 
-/* --- places --------------------------------------------------------------------------------------------------------- */
+/* --- places ----------------------------------------------------------------------------------- */
 
 /* Takes `wanted` groups, the least used first. */
 static void take_groups(struct cuda_place *p, uint32_t wanted)
@@ -229,7 +229,7 @@ void cuda_places_collect(struct dev_client *c, bool all)
     pthread_mutex_unlock(&c->places_lock);
 }
 
-/* --- streams -------------------------------------------------------------------------------------------------------- */
+/* --- streams ---------------------------------------------------------------------------------- */
 
 /* A client's priority of a stream as one of the device's. */
 static int device_priority(const struct cuda_gpu *g, bool low, int priority)

@@ -110,7 +110,7 @@ bool cuda_image_has_cubin(const void *bytes, size_t size, uint32_t kind, uint32_
            (kind == WIRE_IMAGE_KIND_FATBIN && fb_pick(bytes, size, sm, FB_WANT_CUBIN, &e) > 0);
 }
 
-/* --- what is in the code that a GPU takes of it --------------------------------------------------------------------- */
+/* --- what is in the code that a GPU takes of it ----------------------------------------------- */
 
 int cuda_code_open(struct cuda_code *c, const void *bytes, size_t size, uint32_t kind, uint32_t sm)
 {

@@ -7,11 +7,11 @@
 #include "device/cuda/admit.h"
 
 #define PROOF_EVERY 64u
-#define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* whoever was at the limit goes on below this */
+#define CALLS_AGAIN (CUDA_CALLS / 4 * 3) /* a client that was at the limit goes on below this */
 #define ASK_NS      GM_NS_PER_MS         /* how often the driver is asked about a client at its limit */
 #define WORDS_BYTES (2 * TP_STREAMS * sizeof(uint64_t))
 
-/* --- words -------------------------------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 static bool make_words(struct dev_client *c)
 {
@@ -55,7 +55,7 @@ static uint64_t proof_of(const struct dev_queue *q)
     return c->words ? atomic_load_explicit(&c->words[TP_STREAMS + q->number], memory_order_acquire) : 0;
 }
 
-/* --- what is done ------------------------------------------------------------------------------------------------- */
+/* --- what is done ----------------------------------------------------------------------------- */
 
 /* So many of the queue's calls are done. */
 static void settle(struct dev_queue *q, uint64_t proven)
@@ -146,7 +146,7 @@ bool cuda_make_room(struct dev_client *c)
     return true;
 }
 
-/* --- queues ------------------------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 void cuda_calls_begin(struct dev_queue *q)
 {

@@ -59,7 +59,7 @@ static inline bool cuda_has_room(struct dev_client *c)
 /* The queue is about to be marked: where the GPU is to write q->calls before, in the same call. 0: not this time. */
 CUdeviceptr cuda_proof(struct dev_queue *q);
 
-/* The next mark makes nothing that is not there yet. If it soon might, it now will: whoever is not in a hurry is asked to
+/* The next mark makes nothing that is not there yet. If it soon might, it now will: a client that is not in a hurry is asked to
  * do what comes next. */
 bool cuda_proof_is_prompt(const struct dev_queue *q);
 

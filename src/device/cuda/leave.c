@@ -25,7 +25,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("cuda");
 
-/* --- its work ----------------------------------------------------------------------------------------------------- */
+/* --- its work --------------------------------------------------------------------------------- */
 
 /* A kernel that runs can only be waited for: the context is everybody's. One that does not end is ended with the context, at a moment when
  * nobody else loses anything by that, if there is one. */
@@ -69,7 +69,7 @@ void cuda_client_stop(struct dev_client *c)
     cuda_device_unmap(c); /* which takes no time, whatever runs */
 }
 
-/* --- the rest ----------------------------------------------------------------------------------------------------- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 /* All that goes at once. Its memory was unmapped when it was stopped, unless it never began. */
 static void take_apart(struct dev_client *c)

@@ -17,7 +17,7 @@
 #define UNLOAD_NS   (10 * GM_NS_PER_MS) /* then another one is tried */
 #define TRIM_NS     (2 * GM_NS_PER_S)   /* an allocation waits for no longer */
 
-/* --- unloading ---------------------------------------------------------------------------------------------------- */
+/* --- unloading -------------------------------------------------------------------------------- */
 
 static void library_destroy(struct dev *d, struct cuda_library *l)
 {
@@ -55,7 +55,7 @@ static void *unload(void *arg)
     return NULL;
 }
 
-/* Whoever is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held, also in what follows. */
+/* The client that is the last to use a library may be about to launch something: others wait for the GPU (admit.h). libraries_lock is held, also in what follows. */
 static void retire(struct dev *d, struct cuda_library *l)
 {
     pthread_t thread;
@@ -147,7 +147,7 @@ void cuda_memory_trim(struct dev_client *c, uint32_t device)
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-/* --- one library -------------------------------------------------------------------------------------------------- */
+/* --- one library ------------------------------------------------------------------------------ */
 
 static CUresult get_module(struct cuda_gpu *g, CUlibrary l)
 {
@@ -274,7 +274,7 @@ int cuda_library_replace(struct dev_module *m, const void *cubin, size_t size, c
     return GM_CUDA_SUCCESS;
 }
 
-/* --- sharing ------------------------------------------------------------------------------------------------------ */
+/* --- sharing ---------------------------------------------------------------------------------- */
 
 static bool is_same(const struct cuda_library *a, const struct cuda_library *b)
 {
@@ -392,7 +392,7 @@ void cuda_library_close(struct dev *d, struct cuda_library *l)
     pthread_mutex_unlock(&d->libraries_lock);
 }
 
-/* --- what is loaded --------------------------------------------------------------------------------------------------- */
+/* --- what is loaded --------------------------------------------------------------------------- */
 
 struct cuda_loaded {
     CUkernel kernel; /* NULL: its variables */
@@ -411,7 +411,7 @@ static bool find_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkern
     return found;
 }
 
-/* Without room for it, whoever asks next waits without need. */
+/* Without room for it, the next one to ask waits without need. */
 static void keep_loaded(struct cuda_library *l, const struct cuda_gpu *g, CUkernel k, CUfunction function)
 {
     pthread_mutex_lock(&g->dev->libraries_lock);
@@ -503,7 +503,7 @@ CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cud
     return r;
 }
 
-/* --- what a client changes ---------------------------------------------------------------------------------------- */
+/* --- what a client changes -------------------------------------------------------------------- */
 
 bool cuda_library_raise_dynamic(struct cuda_gpu *g, CUkernel kernel, uint32_t bytes)
 {

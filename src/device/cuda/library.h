@@ -62,14 +62,14 @@ static inline bool cuda_library_is_shared(const struct cuda_library *l)
  * first one to ask waits (admit.h) and has it loaded. The client's thread. */
 CUresult cuda_library_function(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                                CUfunction *out);
-/* The same for f->handle; it becomes f->loaded if it is that and can be launched. */
+/* As above, for f->handle; it becomes f->loaded if it is that and can be launched. */
 CUresult cuda_library_find(struct dev_client *c, uint32_t device, struct cuda_library *l, struct cuda_function *f);
 /* A kernel that is to be launched now, as such a function; the context has room for it (capacity.h). The client's thread. */
 CUresult cuda_library_launch(struct dev_client *c, uint32_t device, struct cuda_library *l, CUkernel k,
                              CUfunction *out);
 /* The function if somebody has had it loaded there, and there is room for it; else NULL. The client's thread. */
 CUfunction cuda_library_known(struct dev_client *c, struct cuda_gpu *g, struct cuda_library *l, CUkernel k);
-/* The same for a variable: where it is. */
+/* As above, for a variable: where it is. */
 CUresult cuda_library_variable(struct dev_client *c, uint32_t device, struct cuda_library *l, const char *name,
                                CUdeviceptr *address, size_t *size);
 

@@ -1,7 +1,7 @@
 /*
  * Limits of the one context, which all clients share: each is as large as the largest that a client has asked for. A stack
  * may grow at any time; the heap of device malloc and the buffer of device printf only before the first kernel that uses
- * them, whoever's it is, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
+ * them, of any client, and the driver says so. So the heap is large from the beginning: it is everybody's, and takes no memory until
  * there is such a kernel. The buffer is made with the context (device.c), as large as the driver has it: more than that at once a program does not take
  * (transport/session.h). What they take of the device's memory is nobody's charge, hence the
  * bounds. And how much of that memory is left.

@@ -2,7 +2,7 @@
  * Lookahead: how much of a queue the driver has before the GPU comes to it, bounded in time.
  *
  * A safe point (admit.h) waits for all that is in flight. A program that hands over a thousand kernels of 5 ms without waiting
- * would have 5 s in flight, and whoever begins beside it would have to go to the fallback context, where the GPU takes turns. So a queue has no
+ * would have 5 s in flight, and a program that begins beside it would have to go to the fallback context, where the GPU takes turns. So a queue has no
  * more with the driver than is likely to take CUDA_AHEAD_NS by its pace, and at least two operations, one to run and one to follow; the rest is
  * held in the queue. Queues whose operations are so short that CUDA_DEPTH of them take less are not held, and nothing is different for them.
  */
@@ -17,7 +17,7 @@
 /* Of a queue that has no pace yet. */
 #define CUDA_AHEAD_FIRST 32u
 
-/* The watch, with dev->lock, or whoever makes the queue: its pace has changed. */
+/* The watch, with dev->lock, or the thread that makes the queue: its pace has changed. */
 static inline void cuda_ahead_note(struct dev_queue *q)
 {
     const uint64_t ahead_ns = q->client->dev->ahead_ns;
@@ -50,7 +50,7 @@ static inline bool cuda_may_have(const struct dev_queue *q, uint32_t more)
     return more + (q->last > done ? q->last - done : 0) <= most;
 }
 
-/* The same, for one; if not, the watch rings the ring's bell when there is room. */
+/* As above, for one; if not, the watch rings the ring's bell when there is room. */
 static inline bool cuda_has_ahead(struct dev_queue *q)
 {
     if (GM_LIKELY(cuda_may_have(q, 1)))

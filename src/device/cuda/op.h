@@ -83,7 +83,7 @@ static inline CUstream cuda_into(const struct dev_queue *q)
 /* Hands it to the driver; a failure is the client's fault. The client's thread only. */
 void cuda_op_submit(struct dev_queue *q, const struct cuda_op *op);
 
-/* The same for a copy with an array; in array.c. */
+/* As above, for a copy with an array; in array.c. */
 void cuda_array_copy(struct dev_queue *q, const struct wire_rec_copy_array *r);
 
 #endif

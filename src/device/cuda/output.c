@@ -16,7 +16,7 @@
 
 static struct gm_log_topic topic = GM_LOG_TOPIC("print");
 
-/* --- turns; dev->lock held --------------------------------------------------------------------------------------------- */
+/* --- turns; dev->lock held -------------------------------------------------------------------- */
 
 static bool others_wait(const struct dev_client *c)
 {
@@ -84,7 +84,7 @@ static struct dev_client *find_author(struct dev *d)
     return NULL;
 }
 
-/* --- the pipe ------------------------------------------------------------------------------------------------------- */
+/* --- the pipe --------------------------------------------------------------------------------- */
 
 static void deliver(struct dev *d, const char *text, size_t size)
 {
@@ -133,7 +133,7 @@ static void flush(struct cuda_gpu *g)
     drain(d);
 }
 
-/* --- completions ------------------------------------------------------------------------------------------------------ */
+/* --- completions ------------------------------------------------------------------------------ */
 
 void cuda_output_look(struct dev_queue *q)
 {
@@ -173,7 +173,7 @@ static void *shower(void *arg)
     return NULL;
 }
 
-/* --- a client's thread ------------------------------------------------------------------------------------------------ */
+/* --- a client's thread ------------------------------------------------------------------------ */
 
 bool cuda_output_watched(struct dev_queue *q)
 {
@@ -245,7 +245,7 @@ void cuda_output_drop(struct dev_queue *q)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* --- clients ---------------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 void cuda_output_join(struct dev_client *c)
 {

@@ -27,7 +27,7 @@ static bool launch_is_prompt(const struct dev_module *m, const struct wire_rec_l
     return f && f->loaded && r->shared_bytes <= f->dynamic_max && !asserts_first && !m->library->traits.prints;
 }
 
-/* Whoever unmaps memory has that lock for as long as the driver takes. */
+/* A thread that unmaps memory has that lock for as long as the driver takes. */
 static bool memory_stays(struct dev_client *c)
 {
     if (pthread_mutex_trylock(&c->memory_lock) != 0)
@@ -41,7 +41,7 @@ static bool is_of_device(const struct dev_client *c, uint64_t address)
     return address >= c->base && address - c->base < c->half;
 }
 
-/* From host to host the driver makes whoever asks wait; how much it has to do for many rows is not known. */
+/* From host to host the driver makes the asking thread wait; how much it has to do for many rows is not known. */
 static bool copy_is_prompt(const struct dev_client *c, const struct wire_rec_copy *r)
 {
     return r->height == 1 && r->depth == 1 && (is_of_device(c, r->dst) || is_of_device(c, r->src));

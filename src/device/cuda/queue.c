@@ -28,7 +28,7 @@
 
 #define MARK_EVERY 64u
 
-/* --- marks -------------------------------------------------------------------------------------------------------- */
+/* --- marks ------------------------------------------------------------------------------------ */
 
 static CUresult write_mark(struct dev_queue *q, CUdeviceptr word)
 {
@@ -36,7 +36,7 @@ static CUresult write_mark(struct dev_queue *q, CUdeviceptr word)
     CUdeviceptr proof = cuda_proof(q);
     if (!proof)
         return api->cuStreamWriteValue64_v2(q->stream, word, q->last, CU_STREAM_WRITE_VALUE_DEFAULT);
-    CUstreamBatchMemOpParams both[] = { /* in this order: whoever sees the word move finds the proof */
+    CUstreamBatchMemOpParams both[] = { /* in this order: a reader that sees the word move finds the proof */
                                         { .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_64,
                                                           .address = proof,
                                                           .value64 = q->calls,
@@ -74,7 +74,7 @@ void cuda_queue_mark(struct dev_queue *q)
     pthread_mutex_unlock(&d->lock);
 }
 
-/* --- holding back -------------------------------------------------------------------------------------------------- */
+/* --- holding back ----------------------------------------------------------------------------- */
 
 void cuda_queue_submitted(struct dev_queue *q, uint64_t seq)
 {
@@ -208,7 +208,7 @@ static int take(struct dev_queue *q, struct cuda_op *op, const void *bytes, size
         return take_to_learn(q, op, bytes);
     if (gm_list_empty(&q->held) && cuda_has_room(q->client) && cuda_has_ahead(q) && !stands(q, op)) {
         op->bytes = bytes;
-        accept(q, op->seq); /* before: whoever asks meanwhile who is busy must see it */
+        accept(q, op->seq); /* before: a thread that asks meanwhile who is busy must see it */
         submit(q, op);
     } else {
         struct cuda_op *kept = malloc(sizeof(*kept) + size);
@@ -330,7 +330,7 @@ void cuda_queue_drop(struct dev_queue *q)
     cuda_chain_drop(q);
 }
 
-/* --- queues ------------------------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 static void look_at_slot(struct dev_queue *q)
 {
@@ -431,7 +431,7 @@ void cuda_queue_destroy(struct dev_queue *q)
     free(q);
 }
 
-/* --- operations ----------------------------------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l)
 {

@@ -96,7 +96,7 @@ void cuda_ranges_finish(struct dev_client *c)
     pthread_mutex_destroy(&c->ranges_lock);
 }
 
-/* --- what is at an address ---------------------------------------------------------------------------------------------- */
+/* --- what is at an address -------------------------------------------------------------------- */
 
 /* ranges_lock held; `i` begin at or below the address: each is followed by the next one up to there. */
 static bool is_mapped(const struct dev_client *c, uint32_t i, uint64_t address, uint64_t end)

@@ -44,7 +44,7 @@ void cuda_ranges_finish(struct dev_client *c);
 
 /* Any thread: what is at an address, now. */
 struct cuda_memory cuda_memory_at(struct dev_client *c, uint64_t address, uint64_t size);
-/* The same: it is held. */
+/* As above: it is held. */
 bool cuda_holds(struct dev_client *c, uint64_t address, uint64_t size);
 
 #endif

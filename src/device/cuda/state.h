@@ -65,7 +65,7 @@ struct cuda_exec {
     uint32_t queue; /* .. in the client's queue with this number */
 };
 
-/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent they are. */
+/* Where streams of a client live on a GPU: a green context, or the whole device; and how urgent. */
 struct cuda_place {
     struct gm_list link; /* client->places */
     struct cuda_gpu *gpu;
@@ -362,13 +362,13 @@ void cuda_enter(struct cuda_gpu *g);
 struct cuda_gpu *cuda_entered(void);
 /* The GPU is open from now on. Any thread, no lock held. */
 CUresult cuda_gpu_open(struct cuda_gpu *g);
-/* Its fallback context, which is made if there is none yet; NULL: there is none to be had. The same. */
+/* Its fallback context, made if there is none yet; NULL: none to be had. As above. */
 struct cuda_gpu *cuda_fallback_open(struct cuda_gpu *first);
 
 /* The outcome of a driver call for a client: false if it failed. A wrong argument is the client's fault; an error that
  * is the context's end ends the process. Any thread, no lock held. */
 bool cuda_check(struct dev_client *c, CUresult r, const char *what);
-/* The context has died of `r`: reports whoever had work in flight and ends the process. */
+/* The context has died of `r`: reports the clients that had work in flight and ends the process. */
 GM_NORETURN void cuda_die(struct dev *d, CUresult r);
 /* The client's fault, at an address. Any thread, no lock held. */
 void cuda_wrong(struct dev_client *c, CUresult r, uint64_t address, const char *what);
@@ -424,7 +424,7 @@ void cuda_places_open(struct cuda_gpu *g);
 void cuda_priorities_open(struct cuda_gpu *g);
 /* An order's thread: another place from now on. `multiprocessors`: 0 or all of them is no limit. */
 CUresult cuda_place_set(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
-/* The same without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
+/* As above, without waiting. CUDA_ERROR_NOT_READY: it has to (admit.h). */
 CUresult cuda_place_try(struct dev_client *c, struct cuda_gpu *g, uint32_t multiprocessors, int priority);
 /* That place would be a green context. */
 static inline bool cuda_place_is_part(const struct cuda_gpu *g, uint32_t multiprocessors)
@@ -492,7 +492,7 @@ void cuda_limits_open(struct cuda_gpu *g);
 void cuda_limits_shrink(struct cuda_gpu *g);
 /* Kernels have had more stack in the GPU's other context than there is in this one. */
 bool cuda_limits_are_behind(const struct cuda_gpu *g, const struct cuda_gpu *other);
-/* Kernels may need as much stack in a context, which is quiet and current, as in the GPU's other one. */
+/* Kernels may need as much stack in a context (quiet, current) as in the GPU's other one. */
 void cuda_limits_follow(struct cuda_gpu *g, const struct cuda_gpu *other);
 int cuda_memory_left(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
 int cuda_limit_raise(struct dev_client *c, struct wire_dec *args, struct wire_enc *reply);
@@ -538,7 +538,7 @@ bool cuda_queue_is_open(struct dev_queue *q);
 void cuda_queue_mark(struct dev_queue *q);
 /* The operations up to `seq` are with the driver, and have been counted (inflight.h). */
 void cuda_queue_submitted(struct dev_queue *q, uint64_t seq);
-/* The same for `count` operations that were not taken one by one, but are a run. */
+/* As above, for `count` operations that were not taken one by one, but are a run. */
 void cuda_queue_run(struct dev_queue *q, uint64_t seq, uint32_t count);
 int cuda_launch(struct dev_queue *q, uint64_t seq, const struct dev_launch *l);
 int cuda_copy(struct dev_queue *q, uint64_t seq, const struct wire_rec_copy *r);
@@ -552,7 +552,7 @@ void cuda_gate_moved(struct dev_queue *q);
 int cuda_wait_value(struct dev_queue *q, uint64_t seq, const struct wire_rec_wait_value *r);
 
 /* --- wait_value.c: words that streams wait for; the client's thread, its hands on */
-/* The stream stands at its gate until the word has its value; it is looked at when all that came before is done. */
+/* The stream stands at its gate until the word has its value; looked at when all before it is done. */
 void cuda_value_begin(struct dev_queue *q, const struct wire_rec_wait_value *r);
 /* Looks at it, if the queue stands at such a gate, and opens that by its gate word. */
 void cuda_value_look(struct dev_queue *q);

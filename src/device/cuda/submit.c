@@ -249,7 +249,7 @@ static bool try_copy(struct dev_queue *q, const struct wire_rec_copy *r, CUresul
     return held;
 }
 
-/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: whoever unmaps memory keeps everybody. */
+/* Where there is no way yet, it may have to be waited for, and others need the lock meanwhile: a thread that unmaps memory keeps everybody. */
 static void copy(struct dev_queue *q, const struct wire_rec_copy *r)
 {
     CUresult result = CUDA_SUCCESS;

@@ -1,5 +1,5 @@
 /*
- * NVIDIA's libcuda, for whoever needs the genuine one: the client library (pass-through), the executor's cuda device,
+ * NVIDIA's libcuda, for the parts that need the genuine one: the client library (pass-through), the executor's cuda device,
  * and the server, which keeps device memory. Never our own library of the same name.
  */
 #ifndef GMUX_DEVICE_GENUINE_GENUINE_H

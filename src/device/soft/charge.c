@@ -1,7 +1,7 @@
 /*
  * What clients' modules take of this process: parsed text, the interpreter's code and compiled code. A little text can
  * become a lot of that, so it is bounded for all clients together. A user, however many clients he has, gets at most three quarters of what other users have
- * left, and a client two thirds of what his other clients have left of that: whoever comes later always finds some.
+ * left, and a client two thirds of what his other clients have left of that: those who come later always find some.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -108,7 +108,7 @@ static const struct dev_info *soft_info(struct dev *d, uint32_t device)
     return &d->info[device];
 }
 
-/* --- clients --------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 static int soft_client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
 {
@@ -186,7 +186,7 @@ static uint32_t soft_backlog(struct dev_client *c)
     return atomic_load_explicit(&c->work.backlog, memory_order_relaxed);
 }
 
-/* --- limits ---------------------------------------------------------------------------------------------------- */
+/* --- limits ----------------------------------------------------------------------------------- */
 
 /* Only that of stacks is the device's; it grows with that of any of the client's contexts. */
 static int limit_raise(struct dev_client *c, const struct dev_call *call)
@@ -203,7 +203,7 @@ static int limit_raise(struct dev_client *c, const struct dev_call *call)
     return GM_CUDA_SUCCESS;
 }
 
-/* --- checks ---------------------------------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static int check_begin(struct dev_client *c, const struct dev_call *call)
 {
@@ -252,7 +252,7 @@ static int soft_call(struct dev_client *c, const struct dev_call *call)
     }
 }
 
-/* --- memory ---------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static int soft_memory_map(struct dev_client *c, uint64_t address, uint64_t size)
 {
@@ -272,7 +272,7 @@ static void soft_memory_unmap(struct dev_client *c, uint64_t address, uint64_t s
     dev_window_unmap(&c->window, address, size);
 }
 
-/* --- queues ---------------------------------------------------------------------------------------------------- */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 static int soft_queue_create(struct dev_client *c, uint32_t device, uint32_t stream, uint64_t done, int priority,
                              struct dev_queue **out)

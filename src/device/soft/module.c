@@ -82,7 +82,7 @@ void soft_module_unload(struct dev_module *m)
     soft_module_unref(m);
 }
 
-/* --- loading --------------------------------------------------------------------------------------------------- */
+/* --- loading ---------------------------------------------------------------------------------- */
 
 static uint32_t volume(const uint32_t n[3])
 {
@@ -317,7 +317,7 @@ int soft_module_load(struct dev_client *c, uint32_t device, const void *image, s
     return GM_CUDA_SUCCESS;
 }
 
-/* --- placing --------------------------------------------------------------------------------------------------- */
+/* --- placing ---------------------------------------------------------------------------------- */
 
 static void globals_write(void *arg)
 {

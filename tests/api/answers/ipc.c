@@ -70,7 +70,7 @@ static int receive_fd(int socket)
     return fd;
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------------- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 static void memory_there(int socket)
 {
@@ -138,7 +138,7 @@ static void ipc_memory(void)
     beside(memory_there, memory_here);
 }
 
-/* --- events ----------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static void events_there(int socket)
 {
@@ -190,7 +190,7 @@ static void ipc_events(void)
     beside(events_there, events_here);
 }
 
-/* --- memory objects and pools over descriptors ---------------------------------------------------------------------- */
+/* --- memory objects and pools over descriptors ------------------------------------------------ */
 
 static const CUmemAccessDesc both = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
                                       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };

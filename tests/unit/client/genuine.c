@@ -59,7 +59,7 @@ int cuEGLStreamProducerPresentFrame(void *connection, struct frame frame, void *
     return connection ? (int)frame.rest[8] : 1;
 }
 
-/* --- functions of a newer driver ------------------------------------------------------------------------------------- */
+/* --- functions of a newer driver -------------------------------------------------------------- */
 
 static int shout(struct frame frame, double a, float b, int c, int d, int e, int f, int g, int h)
 {

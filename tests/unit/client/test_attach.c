@@ -315,7 +315,7 @@ Test(attach, address_out_of_the_window)
     cr_assert_eq(cuMemAlloc_v2(&p, 64), CUDA_ERROR_MPS_RPC_FAILURE);
 }
 
-/* --- a fork while another thread attaches ------------------------------------------------------------------------------- */
+/* --- a fork while another thread attaches ----------------------------------------------------- */
 
 static int arrived[2], go[2];
 
@@ -523,7 +523,7 @@ Test(attach, daemon_before_genuine)
     cr_assert_eq(n, 1);
 }
 
-/* --- runtimes older than 12.0 ----------------------------------------------------------------------------------------- */
+/* --- runtimes older than 12.0 ----------------------------------------------------------------- */
 
 static const CUuuid runtime_table = { { 0x6b, (char)0xd5, (char)0xfb, 0x6c, 0x5b, (char)0xf4, (char)0xe7, 0x4a,
                                         (char)0x89, (char)0x87, (char)0xd9, 0x39, 0x12, (char)0xfd, (char)0x9d,

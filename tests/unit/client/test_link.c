@@ -10,7 +10,7 @@
 
 TestSuite(link_client, .timeout = 20);
 
-/* --- the linker ----------------------------------------------------------------------------------------------------- */
+/* --- the linker ------------------------------------------------------------------------------- */
 
 static char linked[1 << 20];
 static size_t linked_size;
@@ -64,7 +64,7 @@ static struct dev device = { .api = { .cuLinkCreate_v2 = create,
                                       .cuLinkDestroy = destroy } };
 static struct dev_client client = { .dev = &device };
 
-/* --- between them: what goes through the ring and the session's memory ---------------------------------------------- */
+/* --- between them: what goes through the ring and the session's memory ------------------------ */
 
 static uint8_t sent[WIRE_REC_CALL_ARGS_MAX], answer[sizeof((struct tp_reply *)0)->bytes];
 static unsigned calls_open;
@@ -101,7 +101,7 @@ int rt_call_end(struct rt_call *c, int result)
     return result == CUDA_SUCCESS && c->reply.fatal ? CUDA_ERROR_UNKNOWN : result;
 }
 
-/* --- the rest of the client ------------------------------------------------------------------------------------------- */
+/* --- the rest of the client ------------------------------------------------------------------- */
 
 static struct tp_session_control control;
 static struct rt_session session = { .memory_apart = true };
@@ -170,7 +170,7 @@ void rt_image_drop(struct rt_image *image)
 {
 }
 
-/* --- tests ---------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 static CUlinkState begin(unsigned count, CUjit_option *options, void **values)
 {

@@ -79,7 +79,7 @@ Test(memory, a_device_without_memory_of_its_own_is_not_asked)
     cr_assert_eq(questions, 0);
 }
 
-/* --- pools ---------------------------------------------------------------------------------------------------------------- */
+/* --- pools ------------------------------------------------------------------------------------ */
 
 struct name { /* of a pool, as it is sent */
     uint64_t magic, name;

@@ -217,7 +217,7 @@ Test(loop, a_hand_over_that_fails_leaves_the_socket_as_it_was)
     cr_assert_eq(given.gone, 0);
 }
 
-/* ---- lines ---- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static char lines[8][2048];
 static unsigned lines_count;
@@ -252,7 +252,7 @@ Test(loop, lines)
     cr_assert_str_eq(lines[3], "rest");
 }
 
-/* ---- timers ---- */
+/* --- timers ----------------------------------------------------------------------------------- */
 
 static struct ctl_timer *timer;
 static int fired;

@@ -568,7 +568,7 @@ static CUresult range(int *least, int *greatest)
     return CUDA_SUCCESS;
 }
 
-/* --- multiprocessors ------------------------------------------------------------------------------------------------- */
+/* --- multiprocessors -------------------------------------------------------------------------- */
 
 /* Clusters are within one of these. */
 static const unsigned neighbours[] = { 18, 18, 18, 16, 16, 16, 16, 14 };
@@ -709,7 +709,7 @@ static CUresult green_resource(CUgreenCtx g, CUdevResource *r, CUdevResourceType
     return give(r, &((struct green *)(void *)g)->sms, 0);
 }
 
-/* --- the device ------------------------------------------------------------------------------------------------------ */
+/* --- the device ------------------------------------------------------------------------------- */
 
 static void fault(void *arg, struct dev_client *c, int result, uint64_t address, const char *text)
 {
@@ -1040,7 +1040,7 @@ const char *fake_printed(void)
     return taken;
 }
 
-/* --- what the tests leave out of the device -------------------------------------------------------------------------- */
+/* --- what the tests leave out of the device --------------------------------------------------- */
 
 void cuda_enter(struct cuda_gpu *g)
 {

@@ -7,7 +7,7 @@ TestSuite(call, .timeout = 20);
 
 static int answer;
 
-/* --- what can be asked -------------------------------------------------------------------------------------------------- */
+/* --- what can be asked ------------------------------------------------------------------------ */
 
 #define OF_A_MODULE(name)                                                                                            \
     int name(struct dev_module *m, struct wire_dec *args, struct wire_enc *reply)                                    \
@@ -39,7 +39,7 @@ OF_A_CLIENT(cuda_link_read)
 OF_A_CLIENT(cuda_link_end)
 OF_A_CLIENT(cuda_tensor_map)
 
-/* --- asking --------------------------------------------------------------------------------------------------------------- */
+/* --- asking ----------------------------------------------------------------------------------- */
 
 static int ask(uint32_t function)
 {
@@ -61,7 +61,7 @@ Test(call, a_context_that_has_ended_is_noticed, .exit_code = FAKE_DEATH)
     cr_assert_fail("nobody noticed");
 }
 
-/* --- what is left of a GPU's memory --------------------------------------------------------------------------------------- */
+/* --- what is left of a GPU's memory ----------------------------------------------------------- */
 
 static struct dev *two;
 

@@ -346,7 +346,7 @@ Test(capacity, nobody_waits_to_learn, .init = begin_with_a_share, .fini = end)
     cr_assert_eq(cuda_home(two, 0), &d->gpus[0]);
 }
 
-/* --- what runs, though its client denies it ---------------------------------------------------------------------------- */
+/* --- what runs, though its client denies it --------------------------------------------------- */
 
 static void deny(void)
 {
@@ -374,7 +374,7 @@ Test(capacity, nor_is_there_room_beside_it, .init = begin, .fini = end)
     cr_assert_eq(cuda_home(two, 0), &d->fallbacks[0]);
 }
 
-/* --- stacks ----------------------------------------------------------------------------------------------------------- */
+/* --- stacks ----------------------------------------------------------------------------------- */
 
 static int ask_for_stack(struct dev_client *c, uint64_t value)
 {

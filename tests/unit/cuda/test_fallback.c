@@ -365,7 +365,7 @@ Test(fallback, so_are_shares, .init = begin, .fini = end)
     cr_assert_eq(own->gpu, &d->gpus[0]);
 }
 
-/* --- one behind the other --------------------------------------------------------------------------------------------- */
+/* --- one behind the other --------------------------------------------------------------------- */
 
 struct beginner {
     pthread_t thread;

@@ -24,7 +24,7 @@ static bool has_variables, allocates;
 static CUresult outcome;
 static struct dev_client clients[2] = { { .dev = &d, .uid = 1000 }, { .dev = &d, .uid = 1001 } };
 
-/* --- what there is of image.c and of the driver ---------------------------------------------------------------------------- */
+/* --- what there is of image.c and of the driver ----------------------------------------------- */
 
 int cuda_image_open(struct cuda_image *i, const void *bytes, size_t size, uint32_t kind)
 {
@@ -228,7 +228,7 @@ static void let_go(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* --- clients --------------------------------------------------------------------------------------------------------------- */
+/* --- clients ---------------------------------------------------------------------------------- */
 
 struct opener {
     pthread_t thread;
@@ -465,7 +465,7 @@ Test(library, users_do_not_wait_for_each_other, .init = begin)
     cr_assert_neq(a.got, b.got);
 }
 
-/* --- a kernel that runs on ------------------------------------------------------------------------------------------------- */
+/* --- a kernel that runs on -------------------------------------------------------------------- */
 
 Test(library, what_is_not_used_goes_when_the_gpu_is_quiet, .init = begin)
 {

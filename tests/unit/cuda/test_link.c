@@ -7,7 +7,7 @@
 
 TestSuite(link, .timeout = 20);
 
-/* --- a linker that writes its inputs one behind the other --------------------------------------------------------- */
+/* --- a linker that writes its inputs one behind the other ------------------------------------- */
 
 static char linked[1 << 20];
 static size_t linked_size;
@@ -59,7 +59,7 @@ static struct dev device = { .api = { .cuLinkCreate_v2 = create,
                                       .cuLinkDestroy = destroy } };
 static struct dev_client client = { .dev = &device };
 
-/* --- calls -------------------------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 static uint8_t sent[1 << 16], received[1 << 16];
 static struct wire_enc e, reply;
@@ -126,7 +126,7 @@ static int look(uint64_t offset, struct wire_bytes *out)
     return r;
 }
 
-/* --- tests -------------------------------------------------------------------------------------------------------- */
+/* --- tests ------------------------------------------------------------------------------------ */
 
 Test(link, what_goes_in_comes_out)
 {

@@ -88,7 +88,7 @@ static struct tp_stream_slot *slot_of(const struct model_queue *m)
     return &m->client->c->session->streams[1 + m->who % EACH];
 }
 
-/* --- the model ------------------------------------------------------------------------------------------------------ */
+/* --- the model -------------------------------------------------------------------------------- */
 
 static void merge(struct clock *into, const struct clock *from)
 {
@@ -162,7 +162,7 @@ static void flush(struct model_client *c)
     }
 }
 
-/* --- operations ------------------------------------------------------------------------------------------------------- */
+/* --- operations ------------------------------------------------------------------------------- */
 
 static uint32_t number_for(struct model_queue *m)
 {
@@ -395,7 +395,7 @@ static void step(void)
     }
 }
 
-/* --- cases ------------------------------------------------------------------------------------------------------------ */
+/* --- cases ------------------------------------------------------------------------------------ */
 
 static void describe_parts(struct dev_client *c)
 {

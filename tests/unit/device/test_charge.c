@@ -239,7 +239,7 @@ Test(charge, many_registers_at_once_do_not_become_a_lot)
     load_at_once();
 }
 
-/* --- memory of blocks --------------------------------------------------------------------------------------------------- */
+/* --- memory of blocks ------------------------------------------------------------------------- */
 
 #define GREEDY      12u
 #define BLOCKS_MOST (128 * MIB)
@@ -296,7 +296,7 @@ Test(charge, blocks_of_many_clients_have_a_bound)
     rig_client_remove(&rig, 0);
 }
 
-/* --- control groups ---------------------------------------------------------------------------------------------------- */
+/* --- control groups --------------------------------------------------------------------------- */
 
 static char root[] = "/tmp/gmux-cgroup-XXXXXX";
 

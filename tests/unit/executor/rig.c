@@ -15,7 +15,7 @@ struct dev_queue *rig_queue(uint32_t stream)
     return &queues[stream];
 }
 
-/* --- a device that does nothing --------------------------------------------------------------------------------------- */
+/* --- a device that does nothing --------------------------------------------------------------- */
 
 static int client_create(struct dev *d, const struct dev_client_config *config, struct dev_client **out)
 {
@@ -66,7 +66,7 @@ static uint32_t backlog(struct dev_client *c)
     return 0;
 }
 
-/* --- the client ------------------------------------------------------------------------------------------------------- */
+/* --- the client ------------------------------------------------------------------------------- */
 
 void rig_open(struct rig *r)
 {

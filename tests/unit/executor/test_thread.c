@@ -32,7 +32,7 @@ static void on_flush(struct dev_client *c)
     atomic_fetch_add(&flushes, 1);
 }
 
-/* --- a device that does not get on --------------------------------------------------------------------------------------- */
+/* --- a device that does not get on ------------------------------------------------------------ */
 
 static int fill(struct dev_queue *q, uint64_t seq, const struct wire_rec_fill *f)
 {
@@ -71,7 +71,7 @@ Test(thread, runs_do_not_overfill_the_device, .init = begin, .fini = end)
     exe_client_stop(r.client);
 }
 
-/* --- a program that never rests -------------------------------------------------------------------------------------------- */
+/* --- a program that never rests --------------------------------------------------------------- */
 
 static void write_mark(void)
 {
@@ -102,7 +102,7 @@ Test(thread, completions_come_though_the_ring_never_runs_dry, .init = begin, .fi
     exe_client_stop(r.client);
 }
 
-/* --- stacks ----------------------------------------------------------------------------------------------------------------- */
+/* --- stacks ----------------------------------------------------------------------------------- */
 
 static int call(struct dev_client *c, const struct dev_call *what)
 {

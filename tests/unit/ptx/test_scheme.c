@@ -24,7 +24,7 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(random_state >> 33) % n;
 }
 
-/* ---- a random kernel ---- */
+/* --- a random kernel -------------------------------------------------------------------------- */
 
 static size_t put_statement(char *at, size_t room)
 {
@@ -93,7 +93,7 @@ static char *random_kernel(bool barriers)
     return text;
 }
 
-/* ---- values ---- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 struct machine {
     const struct ir_fn *fn;
@@ -156,7 +156,7 @@ static void store(struct machine *m, const struct ir_instr *i, uint32_t lane)
     m->trace[lane] = (m->trace[lane] ^ event) * 0x9E3779B97F4A7C15ull;
 }
 
-/* ---- one lane alone ---- */
+/* --- one lane alone --------------------------------------------------------------------------- */
 
 /* False: too long. */
 static bool run_lane(struct machine *m, uint32_t lane)
@@ -186,7 +186,7 @@ static bool run_lane(struct machine *m, uint32_t lane)
     return false;
 }
 
-/* ---- the warp ---- */
+/* --- the warp --------------------------------------------------------------------------------- */
 
 static void write_back(struct machine *m, const struct ir_instr *i, uint32_t mask, bool blend)
 {

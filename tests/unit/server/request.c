@@ -86,7 +86,7 @@ static void end(void)
         drop(r);
 }
 
-/* --- time --- */
+/* --- time ------------------------------------------------------------------------------------- */
 
 Test(request, what_others_wait_for_is_bounded, .init = begin, .fini = end)
 {
@@ -176,7 +176,7 @@ Test(request, a_removal_beside_the_rest_has_all_the_time, .init = begin, .fini =
     cr_assert(until > 3 * HOUR && until < 4 * HOUR, "what runs of others, too");
 }
 
-/* --- order --- */
+/* --- order ------------------------------------------------------------------------------------ */
 
 Test(request, answers_come_in_order_but_for_what_is_put_off, .init = begin, .fini = end)
 {
@@ -217,7 +217,7 @@ Test(request, settled_is_who_has_restored_all, .init = begin, .fini = end)
     cr_assert(srv_requests_are_settled(&sent));
 }
 
-/* --- suspicion --- */
+/* --- suspicion -------------------------------------------------------------------------------- */
 
 Test(request, a_load_alone_is_to_blame, .init = begin, .fini = end)
 {

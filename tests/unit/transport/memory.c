@@ -13,7 +13,7 @@
 #include "transport/names.h"
 #include "transport/session.h"
 
-/* --- memfd ---------------------------------------------------------------------------------------------------------- */
+/* --- memfd ------------------------------------------------------------------------------------ */
 
 Test(memfd, what_we_make_passes)
 {
@@ -81,7 +81,7 @@ Test(memfd, impossible_sizes)
     cr_assert_lt(tp_memfd_create("test", (uint64_t)INT64_MAX + 1), 0);
 }
 
-/* --- session ---------------------------------------------------------------------------------------------------------- */
+/* --- session ---------------------------------------------------------------------------------- */
 
 static int attach_with(const struct tp_session_header *h, uint64_t said_size)
 {
@@ -124,7 +124,7 @@ Test(session, what_the_server_makes_is_accepted)
     tp_session_detach(&s);
 }
 
-/* --- names ------------------------------------------------------------------------------------------------------------ */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static void attach(struct tp_session *s)
 {
@@ -277,7 +277,7 @@ Test(session, the_first_error_stays)
     cr_assert_eq(atomic_load(&s.control->fault_address), 0x1000);
 }
 
-/* --- wait word -------------------------------------------------------------------------------------------------------- */
+/* --- wait word -------------------------------------------------------------------------------- */
 
 static struct tp_session waited;
 

@@ -79,7 +79,7 @@ static void check_record(const union record *r, uint32_t n)
         cr_assert_eq(r->write.data[i], (uint8_t)(n + i * 7));
 }
 
-/* --- two threads ----------------------------------------------------------------------------------------------- */
+/* --- two threads ------------------------------------------------------------------------------ */
 
 #define THREAD_RECORDS 200000u
 
@@ -126,7 +126,7 @@ Test(ring, two_threads_across_the_wrap, .timeout = 60)
     cr_assert_eq(atomic_load(&s->ring.head), atomic_load(&s->ring.tail));
 }
 
-/* --- two processes, one of them killed -------------------------------------------------------------------------- */
+/* --- two processes, one of them killed -------------------------------------------------------- */
 
 Test(ring, a_killed_producer_leaves_whole_records, .timeout = 60)
 {
@@ -215,7 +215,7 @@ Test(ring, a_killed_consumer_ends_the_producers_wait_and_another_takes_over, .ti
     }
 }
 
-/* --- a producer that lies ---------------------------------------------------------------------------------------- */
+/* --- a producer that lies --------------------------------------------------------------------- */
 
 static int peek_after(uint32_t tail, const struct wire_record *head)
 {
@@ -306,7 +306,7 @@ Test(ring, a_producer_notices_an_impossible_consumer)
     cr_assert_eq(result, -EBADMSG);
 }
 
-/* --- sleeping and waking -------------------------------------------------------------------------------------------- */
+/* --- sleeping and waking ---------------------------------------------------------------------- */
 
 struct sleeper {
     struct shared *shared;

@@ -21,7 +21,7 @@ struct dev_op;
 struct dev_window;
 struct tp_output;
 
-/* --- findings ----------------------------------------------------------------------------------------------------- */
+/* --- findings --------------------------------------------------------------------------------- */
 
 enum soft_check_kind {
     SOFT_CHECK_NOTHING,
@@ -66,7 +66,7 @@ struct soft_check_launch {
     uint32_t grid[3], block[3];
 };
 
-/* --- the client's part (memory.c, report.c) ----------------------------------------------------------------------- */
+/* --- the client's part (memory.c, report.c) --------------------------------------------------- */
 
 struct soft_check_range {
     uint64_t base, size;
@@ -110,7 +110,7 @@ void soft_check_report(struct soft_check *c, const struct soft_check_log *log, c
 /* source.c. The place in the source that a line of a PTX text belongs to, as "file:line"; false: the text does not say. */
 bool soft_check_source(const char *text, size_t size, uint32_t line, char *out, size_t out_size);
 
-/* --- a worker's part (access.c, race.c) --------------------------------------------------------------------------- */
+/* --- a worker's part (access.c, race.c) ------------------------------------------------------- */
 
 #define SOFT_CHECK_WARPS    32u
 #define SOFT_CHECK_BARRIERS 16u

@@ -84,7 +84,7 @@ static bool bit(const uint64_t *bits, uint64_t at)
     return __atomic_load_n(&bits[at / 64], __ATOMIC_RELAXED) >> at % 64 & 1;
 }
 
-/* --- ranges; lock held -------------------------------------------------------------------------------------------- */
+/* --- ranges; lock held ------------------------------------------------------------------------ */
 
 /* The first that begins after `address`. */
 static uint32_t upper_bound(const struct soft_check *c, uint64_t address)
@@ -159,7 +159,7 @@ bool soft_check_note(struct soft_check *c, uint32_t note, uint64_t address, uint
     return true;
 }
 
-/* --- copies ------------------------------------------------------------------------------------------------------- */
+/* --- copies ----------------------------------------------------------------------------------- */
 
 /* Whether a copy finds the byte written; words of bits that agree are taken at once. */
 static bool source_bit(const struct soft_check *c, uint64_t at)

@@ -4,7 +4,7 @@
  *
  * What happened before what is known warp by warp: each warp has a time, which moves when it tells others something, and
  * knows up to which time it has heard of each other warp. Barriers tell all that come, fences what was done before them to
- * whoever reads what is written behind them, and has a fence of its own. Lanes of a warp hear of each other at barriers
+ * a thread that reads what is written behind them, and has a fence of its own. Lanes of a warp hear of each other at barriers
  * and at bar.warp.sync. What one lane hears the whole warp knows: races may be missed by that, none is made up.
  *
  * Times never go back while the worker's memory lasts: what an earlier block left is older than the block's start, and

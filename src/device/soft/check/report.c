@@ -191,7 +191,7 @@ static bool place_enter(struct soft_check *c, uint64_t key)
     return true;
 }
 
-/* The same for places that are the same in the source: compilers make several of one, and a race is found from both sides. */
+/* As above, for places that are the same in the source: compilers make several of one, and a race is found from both sides. */
 static uint64_t source_key(const struct soft_check_finding *f, const struct soft_check_launch *l)
 {
     char text[2][400];

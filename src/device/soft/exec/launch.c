@@ -306,7 +306,7 @@ void soft_launch_release(struct dev_op *op)
     free(l);
 }
 
-/* --- submission ------------------------------------------------------------------------------------------------ */
+/* --- submission ------------------------------------------------------------------------------- */
 
 /* What recursive functions get, per thread. Our frames have registers as the text names them, those of a GPU what its
  * compiler leaves of them; a limit that was found by trial on a GPU does here, too. */

@@ -96,7 +96,7 @@ uint64_t soft_part_owed_ns(const struct soft_sched *s, struct soft_part *p)
     return b->tokens_ns > 0 ? (uint64_t)((double)b->tokens_ns / b->rate) + 1 : 0;
 }
 
-/* ---- groups ---- */
+/* --- groups ----------------------------------------------------------------------------------- */
 
 static void leave(struct soft_account *a)
 {

@@ -4,7 +4,7 @@
  *
  * Caps and guarantees are in part.c.
  *
- * Fairness. Virtual time is worker time used. Whoever is far behind the others, because it paused or because a cap held
+ * Fairness. Virtual time is worker time used. A client that is far behind the others, because it paused or because a cap held
  * it back, is moved up to them less a credit of a few milliseconds: the pause between two kernels does not cost a
  * client its turn, a long absence is not paid back.
  */
@@ -16,7 +16,7 @@
 #include "device/soft/exec/sched_impl.h"
 
 #define CREDIT_NS 4000000u
-/* Whoever is owed nothing gets a grant all the same after so many times SOFT_PATIENCE_NS. */
+/* A client that is owed nothing gets a grant all the same after so many times SOFT_PATIENCE_NS. */
 #define STARVED 10
 
 static _Atomic uint64_t accounts; /* opened so far */
@@ -322,7 +322,7 @@ void soft_account_drain(struct soft_sched *s, struct soft_account *a)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* --- creation -------------------------------------------------------------------------------------------------- */
+/* --- creation --------------------------------------------------------------------------------- */
 
 static int cond_init(pthread_cond_t *cond)
 {

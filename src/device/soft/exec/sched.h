@@ -10,7 +10,7 @@
  * Blocks that run long do not keep others out: when somebody waits and all workers are taken, a block that has run for
  * SOFT_SLICE_NS is set aside with its thread, which stands still where it is, and another thread takes the
  * multiprocessor. A block that was set aside is taken up when its client is next. Among each other such blocks get turns
- * of SOFT_TURN_NS. Whoever has unstarted blocks and has had nothing for SOFT_PATIENCE_NS gets a grant before all others
+ * of SOFT_TURN_NS. A client that has unstarted blocks and has had nothing for SOFT_PATIENCE_NS gets a grant before all others
  * of its priority, so that its wait does not grow with the number of clients. (That is a time of
  * the workers, not of the wall: where other programs have the processors, nobody is late for that.)
  *

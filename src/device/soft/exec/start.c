@@ -11,7 +11,7 @@
 #include "device/soft/exec/worker.h"
 #include "device/transfer.h"
 
-#define INLINE_BYTES 65536u       /* up to this, whoever finds a copy ready does it */
+#define INLINE_BYTES 65536u       /* up to this, the thread that finds a copy ready does it */
 #define PIECE_BYTES  (256u << 10) /* a block of a larger one */
 
 /* Lies behind its op. */

@@ -100,7 +100,7 @@ static struct soft_worker *find_long(struct soft_sched *s, const struct soft_tur
     return best;
 }
 
-/* There is no thread for whoever waits: the client that has begun most loses the block that it began first. */
+/* There is no thread left for those who wait: the client that has begun most loses the block that it began first. */
 static void end_one(struct soft_sched *s)
 {
     struct soft_worker *worst = NULL;

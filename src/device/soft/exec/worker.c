@@ -82,7 +82,7 @@ static bool grant(struct soft_worker *w, struct soft_task *t, int priority, uint
     return good;
 }
 
-/* --- blocks that are set aside; with the lock held ---------------------------------------------------------------- */
+/* --- blocks that are set aside; with the lock held -------------------------------------------- */
 
 void soft_worker_set_aside(struct soft_sched *s, struct soft_worker *w, uint64_t now_ns)
 {

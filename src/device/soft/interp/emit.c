@@ -140,7 +140,7 @@ static bool refuse(struct interp_builder *b, const struct ir_instr *i, const cha
     return false;
 }
 
-/* --- arithmetic and everything else with a scalar form --- */
+/* --- arithmetic and everything else with a scalar form ---------------------------------------- */
 
 /* Width that a vector handler expects of source k, and of the destination. */
 static uint8_t expected_source(const struct ir_instr *i, unsigned k)
@@ -349,7 +349,7 @@ static bool emit_unpack(struct interp_builder *b, const struct ir_instr *i)
     return true;
 }
 
-/* --- memory --- */
+/* --- memory ----------------------------------------------------------------------------------- */
 
 /* The fast handler for an access, or -1. */
 static int vector_access(const struct interp_builder *b, const struct interp_access *a)
@@ -455,7 +455,7 @@ static bool emit_atom(struct interp_builder *b, const struct ir_instr *i)
     return true;
 }
 
-/* --- the rest --- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
 bool interp_is_sync(const struct ir_instr *i)
 {

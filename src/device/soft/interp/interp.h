@@ -17,7 +17,7 @@ struct soft_helpers;
  * that the interpreter does not know, or too little memory. Any thread. */
 struct soft_code *interp_code_create(const struct ir_module *m, uint32_t fn, char *why, size_t why_size);
 
-/* The same, made to be checked: for blocks whose `check` is set. */
+/* As above, made to be checked: for blocks whose `check` is set. */
 struct soft_code *interp_code_create_checked(const struct ir_module *m, uint32_t fn, char *why, size_t why_size);
 
 /* What the interpreter does for compiled code, too. */

@@ -206,7 +206,7 @@ static inline void interp_lane_write(const struct interp_run *r, interp_at at, u
     }
 }
 
-/* --- control.c --- */
+/* --- control.c -------------------------------------------------------------------------------- */
 void interp_mask_set(struct interp_run *r, uint32_t mask);
 /* The running lanes go to `block`: they go on there at once, or wait while others run first. */
 const struct interp_insn *interp_go(struct interp_run *r, uint32_t block);
@@ -223,31 +223,31 @@ bool interp_together(const struct interp_insn *i, struct interp_run *r, uint32_t
 interp_fn interp_bra, interp_bra_if, interp_brx, interp_exit, interp_exit_if, interp_guard, interp_unguard,
     interp_trap, interp_fence;
 
-/* --- barrier.c --- */
+/* --- barrier.c -------------------------------------------------------------------------------- */
 interp_fn interp_barrier_wait, interp_barrier_arrive;
 /* Lets the warps go on whose barriers are complete. False if none was. */
 bool interp_barriers_release(struct interp_run *r);
 uint32_t *interp_waiting(const struct interp_program *p, uint8_t *frame);
 
-/* --- lanes.c --- */
+/* --- lanes.c ---------------------------------------------------------------------------------- */
 interp_fn interp_lanes_scalar, interp_lanes_unpack, interp_sreg, interp_symbol, interp_pred_logic, interp_helper;
 interp_scalar interp_scalar_isspacep;
 /* soft_helpers.compute */
 void interp_compute(const struct ir_instr *i, const uint64_t (*in)[SOFT_WARP], uint64_t (*out)[SOFT_WARP]);
 
-/* --- cross.c --- */
+/* --- cross.c ---------------------------------------------------------------------------------- */
 interp_fn interp_shfl, interp_vote, interp_match, interp_redux, interp_activemask, interp_elect, interp_mma,
     interp_texture, interp_warp_sync;
 
-/* --- memory.c --- */
+/* --- memory.c --------------------------------------------------------------------------------- */
 interp_fn interp_load_slow, interp_store_slow, interp_atom;
-/* The same for some of the running lanes. */
+/* As above, for some of the running lanes. */
 const struct interp_insn *interp_load_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
 const struct interp_insn *interp_store_lanes(const struct interp_insn *i, struct interp_run *r, uint32_t lanes);
 
 uint64_t interp_lane_address(const struct interp_run *r, const struct interp_access *a, unsigned lane);
 
-/* --- check.c --- */
+/* --- check.c ---------------------------------------------------------------------------------- */
 /* What checks before it does the same; the handler itself where there is nothing to check. */
 interp_fn *interp_checked(interp_fn *run);
 /* The threads that wait at barrier `id` go on. */

@@ -183,7 +183,7 @@ static uint64_t to_tf32(const struct ir_instr *i, uint64_t bits)
     return (i->flags & IR_F_RELU) && n.negative && !nan ? 0 : r;
 }
 
-/* --- values of 8 bits, in pairs --- */
+/* --- values of 8 bits, in pairs --------------------------------------------------------------- */
 
 struct byte_format {
     int fraction, least; /* bits; exponent of the smallest normal number */

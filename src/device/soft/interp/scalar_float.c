@@ -2,7 +2,7 @@
  * Floating point arithmetic, one lane at a time.
  *
  * f32 and f64 use the host's arithmetic; a directed rounding mode is set around the one operation that needs it.
- * (Whoever leaves a block in between by siglongjmp does so from a signal handler, which starts with the default
+ * (A thread that leaves a block in between by siglongjmp does so from a signal handler, which starts with the default
  * environment; interp_run_block() sets it as well.) f16 and bf16 are computed in double precision rounded to odd and
  * rounded once more, which is exact. The approximate functions: scalar_approx.c.
  */

@@ -123,7 +123,7 @@ void ir_analysis_destroy(struct ir_analysis *a)
     free(a);
 }
 
-/* ---- printing ---- */
+/* --- printing --------------------------------------------------------------------------------- */
 
 static void print_list(const struct ir_analysis *a, const char *label, struct ir_list list, const char *prefix,
                        FILE *out)

@@ -19,7 +19,7 @@ static bool no_memory(struct ir_finisher *f)
     return ir_refuse(f->why, -ENOMEM, 0, 0, "out of memory");
 }
 
-/* ---- shared memory ---- */
+/* --- shared memory ---------------------------------------------------------------------------- */
 
 /* Calls `visit` for each reference to a symbol of shared memory. */
 static bool each_shared(struct ir_finisher *f, bool (*visit)(struct ir_finisher *, struct ir_symbol *))
@@ -90,7 +90,7 @@ static bool lay_out_shared(struct ir_finisher *f)
     return true;
 }
 
-/* ---- the hidden parameter ---- */
+/* --- the hidden parameter --------------------------------------------------------------------- */
 
 static void place_workspace(struct ir_finisher *f)
 {
@@ -106,7 +106,7 @@ static void place_workspace(struct ir_finisher *f)
     fn->param_bytes = fn->workspace_at + 8;
 }
 
-/* ---- symbols ---- */
+/* --- symbols ---------------------------------------------------------------------------------- */
 
 static bool known_place(const struct ir_finisher *f, uint32_t symbol, uint64_t *at)
 {
@@ -139,7 +139,7 @@ static bool resolve_symbols(struct ir_finisher *f)
     return true;
 }
 
-/* ---- registers ---- */
+/* --- registers -------------------------------------------------------------------------------- */
 
 static void each_reg(struct ir_instr *i, void (*visit)(uint32_t *map, uint32_t *reg), uint32_t *map)
 {
@@ -189,7 +189,7 @@ static bool drop_registers(struct ir_finisher *f)
     return true;
 }
 
-/* ---- blocks ---- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static bool ends_block(const struct ir_instr *i)
 {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* ---- which ---- */
+/* --- which ------------------------------------------------------------------------------------ */
 
 /* Who calls whom: by function, then, by address, all of a class. */
 struct ir_reach {
@@ -106,7 +106,7 @@ bool ir_find_frames(struct ir_outliner *o)
     return right && (!o->to->uses_stack || ir_call_register(o->in, o->to, &o->here, IR_B64, &o->to->stack));
 }
 
-/* ---- variables ---- */
+/* --- variables -------------------------------------------------------------------------------- */
 
 /* Whether promote.c may leave the variable in memory. */
 static void find_memory(const struct ir_raw_fn *raw, bool *memory)
@@ -194,7 +194,7 @@ bool ir_emit_in_frame(struct ir_outliner *o, const struct ir_instr *original)
     return ir_call_emit(o->in, o->to, &i);
 }
 
-/* ---- what is needed after a call ---- */
+/* --- what is needed after a call -------------------------------------------------------------- */
 
 /* A register (`temp` false) or .param variable of the entry. */
 typedef bool ir_keeper(struct ir_outliner *o, uint32_t index, bool temp, uint64_t at);

@@ -15,7 +15,7 @@ static uint64_t *row(const struct ir_analyser *an, uint32_t block)
     return an->frontier + (size_t)an->a->blocks[block].priority * an->order_words;
 }
 
-/* ---- early exits ---- */
+/* --- early exits ------------------------------------------------------------------------------ */
 
 /* Nothing but a return, or branches to such a block. */
 static void find_returns(struct ir_analyser *an)
@@ -58,7 +58,7 @@ static void find_early_exits(struct ir_analyser *an)
     }
 }
 
-/* ---- frontiers ---- */
+/* --- frontiers -------------------------------------------------------------------------------- */
 
 /* The successor that lanes stay alive for, where the branch is an early exit. */
 static bool is_exit_side(const struct ir_analyser *an, uint32_t block, uint32_t s)
@@ -146,7 +146,7 @@ static bool flow_block(struct ir_analyser *an, uint32_t block, uint64_t *candida
             memcpy(candidates, here, an->order_words * sizeof(*candidates));
         }
     }
-    /* If all lanes may leave (return, early exit), whoever waits comes next. */
+    /* If all lanes may leave (return, early exit), those who wait come next. */
     bool leaves = !any || info->early_exit || parked;
     if (info->divergent)
         changed |= spread_all(an, candidates, leaves ? an->a->order_count - 1 : last);
@@ -188,7 +188,7 @@ static bool pin(struct ir_analyser *an, uint32_t block)
     return changed;
 }
 
-/* ---- divergence ---- */
+/* --- divergence ------------------------------------------------------------------------------- */
 
 static bool find_divergence(struct ir_analyser *an)
 {
@@ -261,7 +261,7 @@ static bool find_warp_branches(struct ir_analyser *an, bool *known, uint32_t *st
     return changed;
 }
 
-/* ---- together ---- */
+/* --- together --------------------------------------------------------------------------------- */
 
 /* What depends only on itself ("x = x + tid" without a beginning) has no value; it gets one, so that shapes agree. */
 static bool settle_unknown(struct ir_analyser *an)

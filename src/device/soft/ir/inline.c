@@ -76,7 +76,7 @@ bool ir_call_register(struct ir_inliner *in, struct ir_raw_fn *to, const struct 
     return add_register(in, to, call, (struct ir_reg) { .type = (uint8_t)type, .number = IR_NONE });
 }
 
-/* ---- passing values ---- */
+/* --- passing values --------------------------------------------------------------------------- */
 
 /* to = from, where each is a register or temp of the caller, or (from) a constant. */
 static bool pass(struct ir_inliner *in, struct ir_site *s, struct ir_src to, struct ir_src from, enum ir_type type)
@@ -162,7 +162,7 @@ static bool map_temps(struct ir_inliner *in, struct ir_site *s)
     return true;
 }
 
-/* ---- copying the body ---- */
+/* --- copying the body ------------------------------------------------------------------------- */
 
 static void shift_reg(const struct ir_site *s, uint32_t *reg)
 {
@@ -315,7 +315,7 @@ static bool copy_function(struct ir_inliner *in, struct ir_site *s)
     return true;
 }
 
-/* ---- host functions ---- */
+/* --- host functions --------------------------------------------------------------------------- */
 
 struct ir_helper_info {
     uint8_t result; /* enum ir_type */
@@ -377,7 +377,7 @@ static bool call_helper(struct ir_inliner *in, struct ir_site *s)
     return !store || pass(in, s, s->rets[0], value, info->result);
 }
 
-/* ---- one function ---- */
+/* --- one function ----------------------------------------------------------------------------- */
 
 bool ir_call_guard(struct ir_inliner *in, struct ir_raw_fn *to, const struct ir_instr *at, uint32_t *over)
 {

@@ -28,7 +28,7 @@
 #define IR_GENERIC_SHARED 0x100000000ull
 #define IR_GENERIC_LOCAL  0x200000000ull
 #define IR_GENERIC_PARAM  0x300000000ull
-/* Functions: no memory. Address of the function of rank n (ir/function.c): IR_FUNCTIONS + n * IR_FUNCTION_STEP. */
+/* No memory. Address of the function of rank n (ir/function.c): IR_FUNCTIONS + n * STEP. */
 #define IR_FUNCTIONS     0x400000000ull
 #define IR_FUNCTION_STEP 16u
 
@@ -113,7 +113,7 @@ enum ir_round {
     IR_ROUND_NA, /* .rna: nearest, ties away (tf32) */
 };
 
-/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: true if unordered. */
+/* Comparison. LO, LS, HI, HS are turned into LT, LE, GT, GE (the type says unsigned). xxU: or unordered. */
 enum ir_cmp {
     IR_CMP_NONE,
     IR_CMP_EQ,
@@ -521,7 +521,7 @@ static inline const char *ir_name(const struct ir_module *m, uint32_t name)
     return m->strings + name;
 }
 
-/* Offset of a kernel parameter in the packed parameters. (Shared and local ones mean something to the parser only.) */
+/* Offset of a parameter in the packed ones. (Shared and local ones are the parser's only.) */
 static inline uint64_t ir_symbol_offset(const struct ir_module *m, const struct ir_fn *fn, uint32_t symbol)
 {
     const struct ir_symbol *s = &m->symbols[symbol];
@@ -564,7 +564,7 @@ static inline enum ir_type ir_type_untyped(enum ir_type t)
     }
 }
 
-/* A barrier at which the warps of a block wait for each other. It is the last instruction of its block. */
+/* A barrier at which the warps of a block wait for each other. It ends its block. */
 static inline bool ir_is_barrier(const struct ir_instr *i)
 {
     return i->op == IR_OP_BAR && i->mode != IR_BAR_ARRIVE;

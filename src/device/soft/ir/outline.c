@@ -64,7 +64,7 @@ static bool new_register(struct ir_outliner *o, enum ir_type type, uint32_t *out
     return ir_call_register(o->in, o->to, &o->here, type, out);
 }
 
-/* ---- passing values ---- */
+/* --- passing values --------------------------------------------------------------------------- */
 
 static bool move_part(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t offset, enum ir_type type)
 {
@@ -143,7 +143,7 @@ static bool pass(struct ir_outliner *o, const struct ir_class *c, uint32_t k, st
                            o->to->temps[c->mail + k].size);
 }
 
-/* ---- which functions ---- */
+/* --- which functions -------------------------------------------------------------------------- */
 
 static bool new_class(struct ir_outliner *o, uint32_t fn, uint32_t first_rank, uint32_t ranks)
 {
@@ -233,7 +233,7 @@ static bool need_callees(struct ir_outliner *o, const struct ir_raw_fn *raw)
     return true;
 }
 
-/* ---- their code ---- */
+/* --- their code ------------------------------------------------------------------------------- */
 
 static struct ir_src formal_in(const struct ir_site *s, uint32_t k)
 {
@@ -346,7 +346,7 @@ static bool append(struct ir_outliner *o)
     return true;
 }
 
-/* ---- the calls ---- */
+/* --- the calls -------------------------------------------------------------------------------- */
 
 static bool lower_call(struct ir_outliner *o, const struct ir_raw_call *call, struct ir_outlined *caller,
                        const struct ir_src *operands)

@@ -43,7 +43,7 @@ struct ir_outliner {
     struct ir_raw_call here; /* for messages: the call or function in question */
 };
 
-/* --- outline.c --- */
+/* --- outline.c -------------------------------------------------------------------------------- */
 /* to = from: registers, constants, or variables, `size` bytes. */
 bool ir_outline_move(struct ir_outliner *o, struct ir_src to, struct ir_src from, uint64_t size);
 bool ir_outline_emit(struct ir_outliner *o, enum ir_op op, enum ir_type type, uint32_t dst, struct ir_src a,
@@ -53,7 +53,7 @@ static inline struct ir_src ir_src_imm(uint64_t bits)
     return (struct ir_src) { .kind = IR_SRC_IMM, .bits = bits };
 }
 
-/* --- frame.c --- */
+/* --- frame.c ---------------------------------------------------------------------------------- */
 /* Which functions may be called again, and what their frames hold. */
 bool ir_find_frames(struct ir_outliner *o);
 /* Gives the copy's variables their places. */

@@ -10,8 +10,8 @@
  * definition of a uniform or affine register in mind.
  *
  * Affine arithmetic is exact modulo the register's width. It is not when a 32-bit value is widened: base + 31 * stride may
- * wrap in 32 bits and then does not in 64. Such places are marked (ir_instr_info.widen) unless ranges.c proves that
- * they cannot, and what is computed from them carries may_wrap.
+ * wrap in 32 bits and then does not in 64. Such places are marked (ir_instr_info.widen) unless ranges.c proves
+ * that they cannot; results carry may_wrap.
  */
 #include "device/soft/ir/analyse.h"
 
@@ -59,10 +59,11 @@ static struct ir_value varying(bool invariant)
 
 static struct ir_value constant(uint64_t bits)
 {
-    return (struct ir_value) { .shape = IR_UNIFORM, .invariant = true, .is_const = true, .bits = bits };
+    struct ir_value v = { .shape = IR_UNIFORM, .invariant = true, .is_const = true, .bits = bits };
+    return v;
 }
 
-/* ---- special registers ---- */
+/* --- special registers ------------------------------------------------------------------------ */
 
 static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
 {
@@ -78,7 +79,7 @@ static struct ir_value thread_index(const struct ir_analyser *an, unsigned dim)
         return uniform(false);
     if (x == 0)
         return varying(false);
-    /* A pattern that repeats after x (y: x * y) threads is the same in every warp if that divides 32. */
+    /* A pattern that repeats after x (y: x * y) threads is every warp's if that divides 32. */
     uint64_t period = dim == 0 ? x : dim == 1 ? (uint64_t)x * y : 0;
     if (dim == 2 && (uint64_t)x * y % an->opt.lanes == 0)
         return uniform(false);
@@ -119,7 +120,7 @@ static struct ir_value special(const struct ir_analyser *an, uint32_t sreg)
     }
 }
 
-/* ---- operands ---- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 static struct ir_value register_value(const struct ir_analyser *an, uint32_t reg)
 {
@@ -222,7 +223,7 @@ static struct ir_value product(struct ir_value a, struct ir_value b, uint8_t siz
     return r;
 }
 
-/* ---- widening ---- */
+/* --- widening --------------------------------------------------------------------------------- */
 
 /* The value of a narrow affine source as a wide one; notes where it is not proven. */
 static struct ir_value widened(struct ir_analyser *an, const struct ir_instr *i, unsigned source, bool is_signed,
@@ -259,7 +260,7 @@ static struct ir_value convert(struct ir_analyser *an, const struct ir_instr *i,
         return widened(an, i, 0, ir_type_is_signed(from), info);
     }
     struct ir_value r = affine(wrap_stride(v.stride, to_size), v.invariant);
-    /* Cut to 32 bits, what wrapped in 32 bits is right again only if nothing else happened to it: do not rely on it. */
+    /* Cut to 32 bits, what wrapped in 32 bits may be right again: do not rely on it. */
     if (v.may_wrap && r.shape == IR_UNIFORM)
         return varying(v.invariant);
     r.may_wrap = v.may_wrap;
@@ -316,7 +317,7 @@ static struct ir_value choose(const struct ir_analyser *an, const struct ir_inst
     return plain(an, i);
 }
 
-/* ---- thread numbers ---- */
+/* --- thread numbers --------------------------------------------------------------------------- */
 
 /* "tid & 31", "tid & ~31" */
 static struct ir_value bits_of(const struct ir_analyser *an, const struct ir_instr *i)
@@ -362,7 +363,7 @@ static struct ir_value compare(const struct ir_analyser *an, const struct ir_ins
     return limit % an->opt.lanes == 0 && limit < UINT32_C(1) << 31 ? uniform(v.invariant) : plain(an, i);
 }
 
-/* ---- memory and lanes ---- */
+/* --- memory and lanes ------------------------------------------------------------------------- */
 
 /* Can a generic address point to the lanes' own memory? Only if there is any. */
 static bool may_be_local(const struct ir_analyser *an, const struct ir_instr *i)
@@ -386,7 +387,7 @@ static bool mask_uniform(const struct ir_analyser *an, const struct ir_instr *i,
     return !(i->flags & IR_F_SYNC) || operand(an, &i->src[source]).shape == IR_UNIFORM;
 }
 
-/* Results of operations that look across lanes. They depend on which lanes run, so no two warps need agree. */
+/* Results of operations across lanes. They depend on which lanes run: warps may differ. */
 static struct ir_value cross_lane(const struct ir_analyser *an, const struct ir_instr *i)
 {
     bool same = false;
@@ -413,7 +414,7 @@ static struct ir_value cross_lane(const struct ir_analyser *an, const struct ir_
     return same ? uniform(false) : varying(false);
 }
 
-/* ---- one instruction ---- */
+/* --- one instruction -------------------------------------------------------------------------- */
 
 static struct ir_value transfer(struct ir_analyser *an, const struct ir_instr *i, struct ir_instr_info *info)
 {

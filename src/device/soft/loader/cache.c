@@ -77,7 +77,7 @@ static int check_owner(int fd, uint32_t owner)
     return st.st_uid != owner || (st.st_mode & 077) ? -EPERM : 0;
 }
 
-/* Opens a directory of that user's inside of root's, made if need be. Whoever else that user is cannot get here: the
+/* Opens a directory of that user's inside of root's, made if need be. Other processes of that user cannot get here: the
  * way leads through root's. */
 static int open_for(int directory, uint32_t owner)
 {

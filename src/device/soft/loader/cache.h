@@ -4,7 +4,7 @@
  * A file is named by a hash of its key, the bytes that decide the code (text, options, CPU, versions), and contains
  * the key whole: a look-up compares it, so that a collision of hashes, made or met, gives a miss and never another
  * program's code. Files appear by rename, complete or not at all. A file that is damaged is a miss and is removed.
- * The directory must be ours alone (owner, mode 0700); another one is not used, as whoever writes there runs code
+ * The directory must be ours alone (owner, mode 0700); another one is not used, as anybody who writes there runs code
  * here.
  */
 #ifndef GMUX_SOFT_LOADER_CACHE_H

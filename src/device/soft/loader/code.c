@@ -30,7 +30,7 @@ static bool info_fits(const struct soft_object_info *info, const struct soft_job
 }
 
 struct soft_code *loader_code_create(const void *bytes, size_t size, const struct soft_job_options *options,
-                                          char *why, size_t why_size)
+                                     char *why, size_t why_size)
 {
     struct compiled *c = calloc(1, sizeof(*c));
     if (!c || loader_object_load(bytes, size, &c->object, why, why_size) < 0) {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-/* Whoever comes new, or comes back, is ahead of the others by no more than this. */
+/* An owner who is new, or comes back, is ahead of the others by no more than this. */
 #define CREDIT_NS GM_NS_PER_S
 
 struct owner {

@@ -15,7 +15,7 @@
 #define PHASE       40
 #define TRANSACTION 43
 
-/* ---- cp.async ---- */
+/* --- cp.async --------------------------------------------------------------------------------- */
 
 /* [to] = the first `valid` of `bytes` bytes at [from], then zeros. Reads whole words. */
 static void copy_some(struct ptx_expand *x, struct ir_src to, int64_t to_at, struct ir_src from, enum ir_space space,
@@ -177,7 +177,7 @@ bool ptx_x_cp(struct ptx_expand *x)
     return copy(x);
 }
 
-/* ---- mbarrier ---- */
+/* --- mbarrier --------------------------------------------------------------------------------- */
 
 /* Adds `by` to the barrier; `old` gets what it was, unless IR_NONE. */
 static void change(struct ptx_expand *x, struct ir_src at, int64_t displacement, struct ir_src by, uint32_t old)

@@ -213,7 +213,7 @@ bool ptx_parse_body(struct ptx_parser *p)
     }
 }
 
-/* ---- calls ---- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 static bool parse_call_operand(struct ptx_parser *p, struct ir_src *out)
 {

@@ -18,7 +18,7 @@ bool ptx_parse_type(struct ptx_parser *p, enum ir_type *type)
     return true;
 }
 
-/* ---- registers ---- */
+/* --- registers -------------------------------------------------------------------------------- */
 
 bool ptx_new_register(struct ptx_parser *p, const struct ptx_token *at, enum ir_type type, uint32_t name,
                       uint32_t number, uint32_t *out)
@@ -73,7 +73,7 @@ bool ptx_parse_registers(struct ptx_parser *p)
     return ptx_expect(p, ';');
 }
 
-/* ---- variables ---- */
+/* --- variables -------------------------------------------------------------------------------- */
 
 static bool parse_align(struct ptx_parser *p, uint32_t *align)
 {
@@ -224,7 +224,7 @@ bool ptx_new_temp(struct ptx_parser *p, const struct ptx_variable *v, uint32_t *
     return true;
 }
 
-/* ---- initial values ---- */
+/* --- initial values --------------------------------------------------------------------------- */
 
 /* Where the next initial value goes: byte `at` of symbol `symbol`. */
 struct ptx_init {

@@ -52,7 +52,7 @@ bool ptx_x_refuse(struct ptx_expand *x)
     return ptx_fail(x->p, -ENOTSUP, x->opcode, "'%.*s%.*s' is not supported", PTX_TEXT(x->opcode), (int)at, form);
 }
 
-/* ---- instructions ---- */
+/* --- instructions ----------------------------------------------------------------------------- */
 
 struct ir_src ptx_x_imm(uint64_t bits)
 {
@@ -188,7 +188,7 @@ void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, s
     ptx_x_append(x, &i);
 }
 
-/* ---- control ---- */
+/* --- control ---------------------------------------------------------------------------------- */
 
 uint32_t ptx_x_label(struct ptx_expand *x)
 {
@@ -224,7 +224,7 @@ uint32_t ptx_x_begin_loops(struct ptx_expand *x)
     return over;
 }
 
-/* ---- operands ---- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type, int64_t *displacement)
 {
@@ -294,7 +294,7 @@ unsigned ptx_x_values(struct ptx_expand *x, enum ir_type type, struct ir_src *ou
     return list(x, type, out, max, get_value);
 }
 
-/* ---- one instruction ---- */
+/* --- one instruction -------------------------------------------------------------------------- */
 
 bool ptx_is_expanded(const struct ptx_token *opcode, ptx_expansion **out)
 {

@@ -65,7 +65,7 @@ void ptx_x_store(struct ptx_expand *x, enum ir_space space, enum ir_type type, s
                  int64_t displacement);
 /* The address operand that comes next: its base as a value of type *type (U32 or U64), its space, its displacement. */
 struct ir_src ptx_x_address(struct ptx_expand *x, enum ir_space *space, enum ir_type *type, int64_t *displacement);
-/* The same for an address in shared memory, generic or not: a U32. */
+/* As above, for an address in shared memory, generic or not: a U32. */
 struct ir_src ptx_x_shared_address(struct ptx_expand *x, int64_t *displacement);
 /* {a, b ..} or a single one: registers to write, or values. How many there were, 0 if more than `max`. */
 unsigned ptx_x_registers(struct ptx_expand *x, enum ir_type type, uint32_t *out, unsigned max);

@@ -1,6 +1,6 @@
 /*
  * malloc and free of kernels, as PTX: a unit of its own (link.c) in modules that call them without defining them. What it knows of
- * its heap lies in the heap, in the client's own memory, and is read and written as by any other kernel: whoever spoils it, spoils
+ * its heap lies in the heap, in the client's own memory, and is read and written as by any other kernel: a program that spoils it spoils
  * his own. It outlives modules and executors.
  *
  * The program's library gives a context a heap when it loads the first module that has the variable __gmux$heap, and

@@ -150,7 +150,7 @@ static bool parse_modifiers(struct ptx_parser *p, struct ir_instr *i, struct ptx
     return !p->why.error;
 }
 
-/* ---- rules ---- */
+/* --- rules ------------------------------------------------------------------------------------ */
 
 static bool wrong(struct ptx_parser *p, const struct ptx_modifiers *mods, const struct ir_instr *i, const char *why)
 {
@@ -490,7 +490,7 @@ static bool check(struct ptx_parser *p, struct ir_instr *i, const struct ptx_mod
     return check_part(p, i, mods) && check_lanes(p, i, mods);
 }
 
-/* ---- one instruction ---- */
+/* --- one instruction -------------------------------------------------------------------------- */
 
 bool ptx_parse_instr(struct ptx_parser *p, const struct ptx_token *opcode, uint32_t guard, bool guard_not)
 {

@@ -1,6 +1,6 @@
 /*
  * What PTX has and this device does not. Such a thing makes the kernel that contains it unusable, not the module: the
- * parser notes the problem, goes on behind it, and whoever launches that kernel is told. A word that PTX does not have
+ * parser notes the problem, goes on behind it, and a program that launches that kernel is told. A word that PTX does not have
  * at all is an error in the text.
  */
 #include "device/soft/ptx/parse.h"
@@ -40,7 +40,7 @@ bool ptx_lacks_directive(const struct ptx_token *t)
     return among(t, words, GM_ARRAY_LEN(words));
 }
 
-/* ---- going on ---- */
+/* --- going on --------------------------------------------------------------------------------- */
 
 struct ptx_mark ptx_here(const struct ptx_parser *p)
 {

@@ -27,7 +27,7 @@ enum {
     RANK_STRONG,
 };
 
-/* ---- units ---- */
+/* --- units ------------------------------------------------------------------------------------ */
 
 static const struct ptx_unit *unit_of(const struct ptx_parser *p, uint32_t line)
 {
@@ -92,7 +92,7 @@ bool ptx_unit_begin(struct ptx_parser *p, bool *was)
     return true;
 }
 
-/* ---- what units have in common ---- */
+/* --- what units have in common ---------------------------------------------------------------- */
 
 static uint8_t rank_of(const struct ptx_parser *p, bool defined, bool weak)
 {
@@ -182,7 +182,7 @@ bool ptx_unit_end(struct ptx_parser *p)
     return true;
 }
 
-/* ---- at the end of the text ---- */
+/* --- at the end of the text ------------------------------------------------------------------- */
 
 struct ptx_maps {
     uint32_t *fn, *symbol; /* what each is from now on */

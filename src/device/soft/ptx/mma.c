@@ -52,7 +52,7 @@ bool ptx_mma_take_shape(struct ptx_expand *x, unsigned shape[3])
     return false;
 }
 
-/* ---- products ---- */
+/* --- products --------------------------------------------------------------------------------- */
 
 struct product {
     const struct ptx_mma_kind *a, *b;
@@ -221,7 +221,7 @@ static void emit_f64(struct ptx_expand *x, const struct operands *o, enum ir_rou
         ptx_x_move(x, IR_F64, o->d[q], acc[q]);
 }
 
-/* ---- the two instructions ---- */
+/* --- the two instructions --------------------------------------------------------------------- */
 
 /* Types of D, A, B, C in the text's order. f16 leaves A and B out in wmma. */
 struct types {

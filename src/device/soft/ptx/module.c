@@ -3,7 +3,7 @@
  */
 #include "device/soft/ptx/parse.h"
 
-/* ---- what carries no meaning here ---- */
+/* --- what carries no meaning here ------------------------------------------------------------- */
 
 static bool skip_to_semicolon(struct ptx_parser *p)
 {
@@ -101,7 +101,7 @@ bool ptx_skip_debug(struct ptx_parser *p, bool *was)
     return true;
 }
 
-/* ---- header ---- */
+/* --- header ----------------------------------------------------------------------------------- */
 
 static bool parse_version(struct ptx_parser *p)
 {
@@ -157,7 +157,7 @@ static bool parse_address_size(struct ptx_parser *p)
     return true;
 }
 
-/* ---- functions ---- */
+/* --- functions -------------------------------------------------------------------------------- */
 
 static bool new_function(struct ptx_parser *p, const struct ptx_token *name, bool is_entry, uint32_t *out)
 {
@@ -402,7 +402,7 @@ static bool parse_function(struct ptx_parser *p, bool is_entry, uint8_t flags)
     return true;
 }
 
-/* ---- everything together ---- */
+/* --- everything together ---------------------------------------------------------------------- */
 
 static bool parse_linked(struct ptx_parser *p)
 {

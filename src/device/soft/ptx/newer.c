@@ -4,7 +4,7 @@
  */
 #include "device/soft/ptx/expand.h"
 
-/* ---- hints ---- */
+/* --- hints ------------------------------------------------------------------------------------ */
 
 static bool skip_source(struct ptx_expand *x, enum ir_type type)
 {
@@ -49,7 +49,7 @@ bool ptx_x_hint(struct ptx_expand *x)
     return skip_address(x) && ptx_expect(x->p, ',') && ptx_expect_uint(x->p, 128, &bytes, "number of bytes");
 }
 
-/* ---- clusters ---- */
+/* --- clusters --------------------------------------------------------------------------------- */
 
 /* The address in another block of the cluster: there is one. */
 bool ptx_x_mapa(struct ptx_expand *x)
@@ -116,7 +116,7 @@ static bool fence(struct ptx_expand *x)
     return true;
 }
 
-/* ---- vectors ---- */
+/* --- vectors ---------------------------------------------------------------------------------- */
 
 /* atom.add.v2.f32 {d, d}, [a], {b, b}; red.add.noftz.v4.f16x2 [a], {b, b, b, b}: each element by itself. */
 static bool vector_atomic(struct ptx_expand *x, enum ir_op op)
@@ -320,7 +320,7 @@ static bool fma_pair(struct ptx_expand *x)
     return floats(x, IR_OP_FMA, 3);
 }
 
-/* ---- lanes ---- */
+/* --- lanes ------------------------------------------------------------------------------------ */
 
 /* Bits of an f32 as an integer of the same order, and back. */
 static struct ir_src ordered(struct ptx_expand *x, struct ir_src v)
@@ -370,7 +370,7 @@ static bool reduce_floats(struct ptx_expand *x)
     return true;
 }
 
-/* ---- which ---- */
+/* --- which ------------------------------------------------------------------------------------ */
 
 static bool follows(const struct ptx_parser *p, const char *word)
 {

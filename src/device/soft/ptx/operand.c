@@ -3,7 +3,7 @@
  */
 #include "device/soft/ptx/parse.h"
 
-/* ---- single operands ---- */
+/* --- single operands -------------------------------------------------------------------------- */
 
 static bool suits(enum ir_type reg, enum ir_type type, bool wider)
 {

@@ -168,9 +168,9 @@ struct ptx_mark ptx_here(const struct ptx_parser *p);
 void ptx_return_to(struct ptx_parser *p, const struct ptx_mark *mark);
 /* If what went wrong is that this device lacks something: noted for the function, if in one, and true: go on. */
 bool ptx_set_aside(struct ptx_parser *p);
-/* The same, and on behind the statement that began at `start`. */
+/* As above, and on behind the statement that began at `start`. */
 bool ptx_recover_statement(struct ptx_parser *p, const struct ptx_mark *start);
-/* The same for a variable of the module: functions that use its name lack something. */
+/* As above, for a variable of the module: functions that use its name lack something. */
 bool ptx_recover_variable(struct ptx_parser *p, const struct ptx_mark *start);
 /* On behind the end of a body begun at depth `outer`. */
 bool ptx_skip_body(struct ptx_parser *p, uint32_t outer);
@@ -263,7 +263,7 @@ enum {
 bool ptx_parse_source(struct ptx_parser *p, enum ir_type type, unsigned flags, struct ir_src *out);
 /* The next token as a register. */
 bool ptx_parse_register(struct ptx_parser *p, enum ir_type type, bool wider, uint32_t *reg);
-/* The same, or (`sink`) "_": IR_NONE. */
+/* As above, or (`sink`) "_": IR_NONE. */
 bool ptx_parse_destination(struct ptx_parser *p, enum ir_type type, bool wider, bool sink, uint32_t *reg);
 /* [reg + 4], [variable + 4], [4]: i->address, and i->space where a variable tells it. */
 bool ptx_parse_address(struct ptx_parser *p, struct ir_instr *i);

@@ -21,7 +21,7 @@ const struct ptx_geometry *ptx_x_take_geometry(struct ptx_expand *x)
     return NULL;
 }
 
-/* ---- operands ---- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 struct ir_src ptx_x_handle(struct ptx_expand *x)
 {
@@ -88,7 +88,7 @@ static struct ir_src offsets(struct ptx_expand *x)
     return packed;
 }
 
-/* ---- tex, tld4 ---- */
+/* --- tex, tld4 -------------------------------------------------------------------------------- */
 
 /* {d, d, d, d} or {d, d}; `_` where a channel is not wanted; then |p: whether there was memory behind it, which there is. */
 static void results(struct ptx_expand *x, enum ir_type type, unsigned count, uint32_t *out, uint32_t *present)
@@ -268,7 +268,7 @@ bool ptx_x_tld4(struct ptx_expand *x)
     return true;
 }
 
-/* ---- what there is ---- */
+/* --- what there is ---------------------------------------------------------------------------- */
 
 static struct ir_src field(struct ptx_expand *x, struct ir_src handle, enum ir_type type, size_t offset)
 {

@@ -23,7 +23,7 @@ struct part {
 
 static const char *const second_words[] = { "add", "min", "max" };
 
-/* ---- operands ---- */
+/* --- operands --------------------------------------------------------------------------------- */
 
 /* ".b2", ".h1": one byte or half. */
 static bool parse_selector(struct ptx_expand *x, struct part *part)
@@ -101,7 +101,7 @@ static struct ir_src insert(struct ptx_expand *x, struct ir_src v, const struct 
     return ptx_x_mad(x, IR_U32, v, ptx_x_imm(1u << part->from), base);
 }
 
-/* ---- one element ---- */
+/* --- one element ------------------------------------------------------------------------------ */
 
 static struct ir_src compare(struct ptx_expand *x, const struct video *v, struct ir_src a, struct ir_src b)
 {
@@ -170,7 +170,7 @@ static struct ir_src element(struct ptx_expand *x, const struct video *v, struct
     return ptx_x_convert(x, IR_U32, IR_S64, r);
 }
 
-/* ---- instructions ---- */
+/* --- instructions ----------------------------------------------------------------------------- */
 
 static bool take_sign(struct ptx_expand *x, bool *sign)
 {
@@ -272,7 +272,7 @@ bool ptx_x_video(struct ptx_expand *x)
     return ptx_x_taken_all(x) && (v.count > 1 ? several(x, &v) : one(x, &v));
 }
 
-/* ---- vmad ---- */
+/* --- vmad ------------------------------------------------------------------------------------- */
 
 static bool multiplicand(struct ptx_expand *x, struct part *part, bool *negated)
 {

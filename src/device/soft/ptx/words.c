@@ -75,8 +75,9 @@ enum {
 #define PTX_M_PMEVENT    PTX_K(WORD)
 #define PTX_M_SETMAXNREG (PTX_K(SYNC) | PTX_K(ALIGNED) | PTX_K(ATOMIC))
 #define PTX_M_GRIDDEP    PTX_K(WORD)
-#define PTX_M_BAR        (PTX_K(BARRIER) | PTX_K(BARRED) | PTX_K(WARP) | PTX_K(ALIGNED) | PTX_K(WORD))
-#define PTX_M_FENCE      (PTX_K(ORDER) | PTX_K(SCOPE))
+
+#define PTX_M_BAR   (PTX_K(BARRIER) | PTX_K(BARRED) | PTX_K(WARP) | PTX_K(ALIGNED) | PTX_K(WORD))
+#define PTX_M_FENCE (PTX_K(ORDER) | PTX_K(SCOPE))
 #define PTX_M_ATOM                                                                                                   \
     (PTX_K(SPACE) | PTX_K(ORDER) | PTX_K(SCOPE) | PTX_K(ATOMIC) | PTX_K(NOFTZ) | PTX_K(CACHE) | PTX_K(HINT))
 #define PTX_M_SHFL  (PTX_K(SYNC) | PTX_K(SHUFFLE))

@@ -18,7 +18,7 @@ static float as_float(uint32_t bits)
     return v;
 }
 
-/* --- descriptors --------------------------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
 /* A copy of what a handle stands for; false: that is not of this kind, or no memory of the client's. */
 static bool read_descriptor(const struct soft_block *b, uint64_t handle, struct dev_texture *out)
@@ -62,7 +62,7 @@ static bool set_up(struct soft_sampler *s, uint64_t texture, uint64_t sampler)
     return true;
 }
 
-/* --- levels -------------------------------------------------------------------------------------------------------- */
+/* --- levels ----------------------------------------------------------------------------------- */
 
 static void find_level(const struct dev_texture *t, uint32_t number, struct soft_level *out)
 {
@@ -78,7 +78,7 @@ static void find_level(const struct dev_texture *t, uint32_t number, struct soft
     }
 }
 
-/* --- one lane ------------------------------------------------------------------------------------------------------ */
+/* --- one lane --------------------------------------------------------------------------------- */
 
 /* The weights of up to eight elements, which come to `all` of 256: bit 0 of a number is x, bit 1 y, bit 2 z. Hardware splits by z,
  * then by x, then by y, and rounds to 8 bits each time. */

@@ -38,7 +38,7 @@ static inline uint32_t soft_texture_form(const struct ir_instr *i)
 enum soft_outcome soft_texture_run(struct soft_block *b, uint32_t form, uint32_t first, uint32_t active,
                                    struct soft_texture_lanes *l);
 
-/* --- between the files -------------------------------------------------------------------------------------------- */
+/* --- between the files ------------------------------------------------------------------------ */
 
 /* One instruction's work, as far as lanes have it in common. */
 struct soft_sampler {
